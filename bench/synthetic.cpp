@@ -11,11 +11,13 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <unordered_map>
 
 #include "lancet/core/error.h"
 #include "lancet/core/parallel.h"
 #include "lancet/core/strings.h"
 #include "lancet/io/files.h"
+#include "lancet/models/neighbour_places.h"
 #include "lancet/models/tensor_io.h"
 #include "lancet/models/weight_table.h"
 
@@ -156,10 +158,17 @@ CausalLM make_random_model(const ModelShape& shape, const Placement& placement) 
   const torch::NoGradGuard no_grad;
   const ModelConfig config = random_model_config(shape, to_dtype(placement.weight_dtype()));
   torch::manual_seed(kSeed);
+  const std::vector<WeightSpec> table = weight_table(config);
+  std::unordered_map<at::Device, std::vector<const WeightSpec*>> by_device;
+  for (const WeightSpec& spec : table) by_device[weight_device(placement, spec.id)].push_back(&spec);
   std::map<WeightId, Tensor> weights;
-  for (const WeightSpec& spec : weight_table(config)) {
-    const auto options = torch::TensorOptions(placement.weight_dtype()).device(weight_device(placement, spec.id));
-    weights.emplace(spec.id, random_weight(spec.shape, options));
+  for (const auto& [device, specs] : by_device) {
+    const auto places = neighbour_places(specs, {}, placement.weight_dtype(), device);  // as a loaded model's lie
+    for (const WeightSpec* spec : specs) {
+      const Tensor weight = random_weight(spec->shape, torch::TensorOptions(placement.weight_dtype()).device(device));
+      const auto place = places.find(spec->id);
+      weights.emplace(spec->id, place == places.end() ? weight : place->second.copy_(weight));
+    }
   }
   return CausalLM::from_weights(config, placement, std::move(weights));
 }

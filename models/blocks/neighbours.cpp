@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <vector>
 
+#include "lancet/models/neighbour_places.h"
+
 namespace lancet {
 namespace {
 

@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <optional>
 
-#include "blocks/neighbours.h"
 #include "lancet/core/error.h"
 #include "lancet/core/hash.h"
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
+#include "lancet/models/neighbour_places.h"
 #include "lancet/models/stored_part.h"
 #include "lancet/models/tensor_reader.h"
 

@@ -65,7 +65,7 @@ def text_of(number):
 # What the table shows of each benchmark besides its time.
 SHOWN = (
     "edits/h", "steps/request", "tokens/s", "TFLOP/s", "peak_share", "step/products", "factor_ms", "load_ms", "solve_ms", "lu_ms",
-    "first_ms", "kernels/step", "copies/step", "idle_share",
+    "first_ms", "kernels/step", "copies/step", "kernels", "copies", "idle_share",
 )  # fmt: skip
 
 
@@ -106,7 +106,7 @@ def steps(settings):
 def graphs(settings, group, requests):
     """The same values with run.cuda_graphs, and what such a step launches."""
     shown = [group(f"values of {n} as graphs", "^values/", 90, "--value-graphs", "--value-requests", n) for n in requests]
-    shown.append(group("launches of graphs", "^launches/", 90, "--value-graphs", "--value-requests", requests[0]))
+    shown.append(group("launches of graphs", "^launches/requests", 90, "--value-graphs", "--value-requests", requests[0]))
     for step in shown:
         if settings.is_host_only:
             step.skip = "graphs of a GPU"

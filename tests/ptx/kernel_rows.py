@@ -310,10 +310,12 @@ def loss_gradient(kind, shapes=ROW_SHAPES):
 # Rows of tokens, heads, heads of keys, numbers of a head, cap, blocks, threads, numbers that buffers begin off a round address.
 ATTENTION_SHAPES = (
     (SMALL_ROWS, 2, 1, 23, 0.0, 1, 128, 1),
-    (WINDOWED_ROWS, 2, 1, 24, 2.0, 1, 256, 0),
+    (WINDOWED_ROWS, 2, 1, 72, 2.0, 1, 256, 0),
     (ROWS_OF_THEIR_OWN, 2, 2, 256, 0.0, 1, 64, 0),
     (ROWS_OF_THEIR_OWN, 1, 1, 255, 0.0, 1, 64, 1),
     (LONG_ROWS, 2, 1, 8, 0.0, 2, 128, 0),
+    (LONG_ROWS, 2, 1, 72, 0.0, 2, 128, 0),
+    (WINDOWED_ROWS, 2, 1, 79, 0.0, 1, 64, 1),
 )
 
 

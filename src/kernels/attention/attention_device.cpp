@@ -1,6 +1,7 @@
 // Launches the attention of device/attention_rows.h for tensors, forward and back.
 #include "attention_device.h"
 
+#include <c10/util/Exception.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/types.h>
 
@@ -105,6 +106,10 @@ struct DeviceAttention : Function<DeviceAttention> {
 
 Tensor device_attention(const Tensor& query_MHC, const KeyValuePair& fresh_NKC, const KeyValuePair& pool_KSC,
                         const RaggedRows& rows, AttentionRule rule) {
+  const int64_t pool = pool_KSC.key.defined() ? pool_KSC.key.size(1) * pool_KSC.key.size(2) : 0;
+  const int64_t most = std::max({pool, fresh_NKC.key.numel(), query_MHC.size(0) * query_MHC.size(1)});
+  TORCH_CHECK_WITH(OutOfMemoryError, most <= std::numeric_limits<int32_t>::max(),  // a smaller batch is tried then
+                   "attention counts by 32 bits: expected fewer rows together, got ", most, " numbers");
   return DeviceAttention::apply(query_MHC, fresh_NKC.key, fresh_NKC.value, pool_KSC, rows, rule);
 }
 

@@ -36,12 +36,12 @@ struct KeysOfRows {
   int dim;
 
   __device__ inline bool has_packs() const {
-    return is_aligned(key) && is_aligned(value) && is_aligned(pool_key) && is_aligned(pool_value) &&
-           head_stride % Pack<T>::kSize == 0;
+    return is_whole<T>(dim) && is_whole<T>(head_stride) && is_aligned(key, value, pool_key, pool_value);
   }
 };
 
-/// One row's keys and values of one head, and those that a query sees: first..last, earlier ones before own ones.
+/// One row's keys and values of one head, and those that a query sees: first..last, earlier ones before own ones. A
+/// head's vectors are fewer than 2^31 numbers: see attention_device.cpp.
 template <typename T>
 struct SeenKeys {
   const T* pool_key;
@@ -49,73 +49,84 @@ struct SeenKeys {
   const T* key;
   const T* value;
   const Index* earlier;
-  Index n_earlier;
-  Index first;
-  Index last;
-  Index step;  ///< distance of one own token's vector from the next one's
+  int n_earlier;
+  int first;
+  int last;
+  int step;  ///< distance of one own token's vector from the next one's
   int dim;
 
-  __device__ inline const T* at(Index s, const T* pool, const T* own) const {
-    return s < n_earlier ? pool + earlier[s] * dim : own + (s - n_earlier) * step;
+  __device__ inline bool has(int s) const { return s <= last; }
+
+  /// Loads some keys and values from `begin` on, a group of lanes apart; behind the last one the last again.
+  template <bool kHasPacks, int kCount>
+  __device__ inline void load(const VectorLanes<T, kHasPacks>& lanes, int begin,
+                              typename VectorLanes<T, kHasPacks>::Part (&keys)[kCount],
+                              typename VectorLanes<T, kHasPacks>::Part (&values)[kCount]) const {
+    LANCET_UNROLL for (int i = 0; i < kCount; ++i) {
+      const int s = has(begin + i * lanes.groups()) ? begin + i * lanes.groups() : last;
+      const bool is_earlier = s < n_earlier;
+      const int place = is_earlier ? static_cast<int>(earlier[s]) * dim : (s - n_earlier) * step;
+      lanes.load_repeated((is_earlier ? pool_key : key) + place, keys[i]);
+      lanes.load_repeated((is_earlier ? pool_value : value) + place, values[i]);
+    }
   }
-  __device__ inline const T* key_at(Index s) const { return at(s, pool_key, key); }
-  __device__ inline const T* value_at(Index s) const { return at(s, pool_value, value); }
 };
 
 template <typename T>
-__device__ inline SeenKeys<T> seen_keys(const KeysOfRows<T>& keys, Index row, Index place, Index head, Index window) {
+__device__ inline SeenKeys<T> seen_keys(const KeysOfRows<T>& keys, Index row, Index place, int head, Index window) {
   const Index begin = keys.earlier_bounds[row], n_earlier = keys.earlier_bounds[row + 1] - begin;
   const Index pool = head * keys.head_stride, own = (keys.token_bounds[row] * keys.kv_heads + head) * keys.dim;
   const Index last = n_earlier + place, first = window > 0 && last + 1 > window ? last + 1 - window : 0;
-  return {keys.pool_key + pool,
-          keys.pool_value + pool,
-          keys.key + own,
-          keys.value + own,
-          keys.earlier + begin,
-          n_earlier,
-          first,
-          last,
-          static_cast<Index>(keys.kv_heads) * keys.dim,
-          keys.dim};
+  return {keys.pool_key + pool,     keys.pool_value + pool,
+          keys.key + own,           keys.value + own,
+          keys.earlier + begin,     static_cast<int>(n_earlier),
+          static_cast<int>(first),  static_cast<int>(last),
+          keys.kv_heads * keys.dim, keys.dim};
 }
 
 /// Softmax's sum and the sum of values by weight, as far as a group of lanes has come.
 template <typename T>
 struct Attended {
   SoftmaxSum<Wide<T>> softmax;
-  typename VectorLanes<T>::Part values;
+  Wide<T> values[8];
 
   __device__ inline void rescale(Wide<T> greatest) {
     if (softmax.greatest == greatest) return;  // an infinity less itself is no number
     const Wide<T> factor = exponential(softmax.greatest - greatest);
     softmax = {greatest, softmax.sum * factor};
-    LANCET_UNROLL for (int i = 0; i < VectorLanes<T>::kNumbers; ++i) values[i] *= factor;
+    LANCET_UNROLL for (int i = 0; i < 8; ++i) values[i] *= factor;
   }
 };
 
-/// Computes attention of queries [M, H, C], and what softmax is made of [M, H].
-template <typename T>
-__device__ inline void attend(const T* query, const KeysOfRows<T>& keys, const Index* query_row,
-                              const Index* query_place, T* out, SoftmaxSum<Wide<T>>* softmax, Index queries,
-                              ScoreRule<Wide<T>> rule) {
-  const VectorLanes<T> lanes = vector_lanes<T>(keys.dim, keys.has_packs() && is_aligned(query) && is_aligned(out));
+template <bool kHasPacks, typename T>
+__device__ inline void attend_by(const T* query, const KeysOfRows<T>& keys, const Index* query_row,
+                                 const Index* query_place, T* out, SoftmaxSum<Wide<T>>* softmax, Index queries,
+                                 ScoreRule<Wide<T>> rule) {
+  constexpr int kCount = at_once<T, kHasPacks>();
+  const auto lanes = vector_lanes<T, kHasPacks>(keys.dim);
   const int group = rule.heads / keys.kv_heads;
   for (Index item = first_item(); item < queries * rule.heads; item += next_items()) {
-    const Index m = item / rule.heads, head = item % rule.heads;
+    const int m = static_cast<int>(item) / rule.heads, head = static_cast<int>(item) % rule.heads;
     const SeenKeys<T> seen = seen_keys(keys, query_row[m], query_place[m], head / group, rule.window);
-    typename VectorLanes<T>::Part q, k, v;
+    typename VectorLanes<T, kHasPacks>::Part q, k[kCount], v[kCount];
     lanes.load(query + item * keys.dim, q);
     Attended<T> sum = {{-static_cast<Wide<T>>(kInfinity), 0}, {}};
-    for (Index base = seen.first; base <= seen.last; base += lanes.groups()) {
-      const Index s = base + lanes.group, at = s <= seen.last ? s : seen.last;
-      lanes.load(seen.key_at(at), k);
-      lanes.load(seen.value_at(at), v);
-      const Wide<T> score = rule.score(lanes.product(q, k));
-      if (s > seen.last) continue;
-      if (score > sum.softmax.greatest) sum.rescale(score);
-      const Wide<T> weight = exponential(score - sum.softmax.greatest);
-      sum.softmax.sum += weight;
-      add_scaled(sum.values, weight, v);
+    for (int base = seen.first; seen.has(base); base += kCount * lanes.groups()) {
+      const int begin = base + lanes.group;
+      seen.load(lanes, begin, k, v);
+      Wide<T> scores[kCount], greatest = sum.softmax.greatest;
+      LANCET_UNROLL for (int i = 0; i < kCount; ++i) scores[i] = lanes.part_of_product(q, k[i]);
+      lanes.over_lanes(scores);
+      LANCET_UNROLL for (int i = 0; i < kCount; ++i) {
+        scores[i] = rule.score(scores[i]);
+        if (seen.has(begin + i * lanes.groups()) && scores[i] > greatest) greatest = scores[i];
+      }
+      sum.rescale(greatest);
+      LANCET_UNROLL for (int i = 0; i < kCount; ++i) {
+        const Wide<T> weight = seen.has(begin + i * lanes.groups()) ? exponential(scores[i] - greatest) : Wide<T>(0);
+        sum.softmax.sum += weight;
+        add_scaled(sum.values, weight, v[i]);
+      }
     }
     Wide<T> greatest = sum.softmax.greatest;
     for (int other = lanes.size; other < kWarp; other *= 2) {
@@ -125,9 +136,21 @@ __device__ inline void attend(const T* query, const KeysOfRows<T>& keys, const I
     sum.rescale(greatest);
     const Wide<T> whole = lanes.over_groups(sum.softmax.sum);
     lanes.over_groups(sum.values);
-    LANCET_UNROLL for (int i = 0; i < VectorLanes<T>::kNumbers; ++i) sum.values[i] /= whole;
+    LANCET_UNROLL for (int i = 0; i < 8; ++i) sum.values[i] /= whole;
     if (lanes.group == 0) lanes.store(sum.values, out + item * keys.dim);
     if (lanes.group == 0 && lanes.lane == 0) softmax[item] = {greatest, whole};
+  }
+}
+
+/// Computes attention of queries [M, H, C], and what softmax is made of [M, H].
+template <typename T>
+__device__ inline void attend(const T* query, const KeysOfRows<T>& keys, const Index* query_row,
+                              const Index* query_place, T* out, SoftmaxSum<Wide<T>>* softmax, Index queries,
+                              ScoreRule<Wide<T>> rule) {
+  if (keys.has_packs() && is_aligned(query, out)) {
+    attend_by<true>(query, keys, query_row, query_place, out, softmax, queries, rule);
+  } else {
+    attend_by<false>(query, keys, query_row, query_place, out, softmax, queries, rule);
   }
 }
 

@@ -129,9 +129,10 @@ LANCET_BODY W cap_slope(W capped, W cap) {
   return 1 - (capped / cap) * (capped / cap);
 }
 
+/// Weight of a score. `inverse`: 1 / the softmax's sum.
 template <typename W>
-LANCET_BODY W attention_weight(W score, SoftmaxSum<W> softmax) {
-  return exponential(score - softmax.greatest) / softmax.sum;
+LANCET_BODY W attention_weight(W score, W greatest, W inverse) {
+  return exponential(score - greatest) * inverse;
 }
 
 /// Gradient of the product of a query with a key whose weight and whose weight's gradient these are. `mean`: that of
