@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "lancet/core/error.h"
+#include "lancet/core/parallel.h"
 #include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
 #include "lancet/models/tensor_io.h"
@@ -31,34 +32,77 @@ auto with_remedy(const Read& read) {
   }
 }
 
-/// Numbers before column j of a packed triangle of n columns.
+/// Numbers before row j of a packed triangle of n rows.
 int64_t packed_begin(int64_t n, int64_t j) { return j * n - j * (j - 1) / 2; }
 
 std::vector<int64_t> stored_shape(const TensorInfo& info, MatrixShape shape, KeyShape keys) {
   std::vector<int64_t> expected = moment_sizes(keys);
-  if (shape == MatrixShape::kLower) {
+  if (shape != MatrixShape::kWide) {
     expected.pop_back();
     expected.back() = packed_begin(keys.width, keys.width);
-  } else if (shape == MatrixShape::kWide && keys.experts == 1) {
+  } else if (keys.experts == 1) {
     expected.front() = info.shape.empty() ? 0 : info.shape.front();
   }
   return expected;
 }
 
-/// Column-major triangles with their columns one after the other, each from its diagonal on, in the same memory.
-Tensor packed(const Tensor& lower) {
-  const Tensor columns = lower.mT().to(Placement::host()).contiguous();
-  const int64_t n = columns.size(-1), size = packed_begin(n, n), n_matrices = columns.numel() / (n * n);
-  double* to = columns.mutable_data_ptr<double>();
+/// Packs a matrix on the host in its own memory.
+void pack_in_place(double* matrices, int64_t n_matrices, int64_t n) {
+  double* to = matrices;
   for (int64_t m = 0; m < n_matrices; ++m)
-    for (int64_t j = 0; j < n; to += n - j, ++j)
-      std::memmove(to, columns.const_data_ptr<double>() + (m * n + j) * n + j,
-                   static_cast<size_t>(n - j) * sizeof(double));
-  const Tensor triangles = columns.flatten().narrow(0, 0, n_matrices * size);
-  return lower.dim() == 2 ? triangles : triangles.view({n_matrices, size});
+    for (int64_t i = 0; i < n; to += n - i, ++i)
+      std::memmove(to, matrices + (m * n + i) * n + i, static_cast<size_t>(n - i) * sizeof(double));
 }
 
-/// Zeros whose pages do not exist before they are written to: above the diagonal they never are.
+/// Packs matrices [E, n, n] that lie elsewhere or otherwise, and takes them to the host some rows at a time.
+Tensor pack_staged(const Tensor& matrices_Enn) {
+  constexpr int64_t kStagedNumbers = int64_t{8} << 20;
+  constexpr size_t kMostThreads = 8;
+  const int64_t n = matrices_Enn.size(-1), size = packed_begin(n, n),
+                step = std::clamp<int64_t>(kStagedNumbers / n, 1, n);
+  const Tensor triangles = torch::empty({matrices_Enn.size(0), size}, torch::TensorOptions(at::kDouble));
+  const Tensor staging = torch::empty({step * n}, torch::TensorOptions(at::kDouble));
+  for (int64_t m = 0; m < matrices_Enn.size(0); ++m)
+    for (int64_t begin = 0; begin < n; begin += step) {
+      const int64_t count = std::min(step, n - begin), width = n - begin;
+      const Tensor staged = staging.narrow(0, 0, count * width).view({count, width});
+      staged.copy_(matrices_Enn[m].narrow(0, begin, count).narrow(1, begin, width));
+      for_each_in_parallel(static_cast<size_t>(count), kMostThreads, [&](size_t row) {
+        const auto i = static_cast<int64_t>(row);
+        std::copy_n(staged.const_data_ptr<double>() + i * (width + 1), width - i,
+                    triangles.mutable_data_ptr<double>() + m * size + packed_begin(n, begin + i));
+      });
+    }
+  return triangles;
+}
+
+/// Returns the rows of matrices [n, n] or [E, n, n], each from its diagonal on, on the host: [size] or [E, size].
+Tensor packed(const Tensor& rows) {
+  const int64_t n = rows.size(-1), size = packed_begin(n, n);
+  Tensor triangles = rows.view({-1, n, n});
+  const int64_t n_matrices = triangles.size(0);
+  if (rows.device() == Placement::host() && rows.is_contiguous()) {
+    pack_in_place(rows.mutable_data_ptr<double>(), n_matrices, n);
+    triangles = rows.flatten().narrow(0, 0, n_matrices * size).view({n_matrices, size});
+  } else {
+    triangles = pack_staged(triangles);
+  }
+  return rows.dim() == 2 ? triangles[0] : triangles;
+}
+
+/// Copies upper halves of matrices [n, n] or [E, n, n] into their lower ones, a panel of rows at a time.
+void mirror(const Tensor& whole) {
+  constexpr int64_t kPanel = 512;
+  for (int64_t begin = 0; begin < whole.size(-1); begin += kPanel) {
+    const int64_t end = std::min(begin + kPanel, whole.size(-1));
+    const Tensor panel = whole.slice(-2, begin, end);
+    Tensor corner = panel.slice(-1, begin, end);
+    corner.copy_(corner.triu() + corner.triu(1).mT());
+    whole.slice(-2, end).slice(-1, begin, end).copy_(panel.slice(-1, end).mT());
+  }
+}
+
+/// Zeros whose pages do not exist before they are written to: left of a triangle's diagonal they never are.
 Tensor lazy_zeros(at::IntArrayRef sizes) {
   void* const memory = std::calloc(static_cast<size_t>(c10::multiply_integers(sizes)), sizeof(double));
   if (memory == nullptr) throw std::bad_alloc();
@@ -66,21 +110,21 @@ Tensor lazy_zeros(at::IntArrayRef sizes) {
       memory, sizes, [](void* owned) { std::free(owned); }, torch::TensorOptions(at::kDouble));
 }
 
-/// Puts a piece of packed triangles in its place in `columns`, [n, n] by columns, one after the other.
-void unpack(const SealedFile::Piece& piece, int64_t n, double* columns) {
+/// Puts a piece of packed triangles in its place in `rows`, [n, n] one after the other: right of their diagonals.
+void unpack(const SealedFile::Piece& piece, int64_t n, double* rows) {
   const auto* from = reinterpret_cast<const double*>(piece.bytes.data());
   const int64_t size = packed_begin(n, n);
   auto place = static_cast<int64_t>(piece.offset / sizeof(double));
   const int64_t end = place + static_cast<int64_t>(piece.bytes.size() / sizeof(double));
   while (place < end) {
     const int64_t matrix = place / size, at = place % size;
-    // the last column that begins at or before `at`
+    // the last row that begins at or before `at`
     int64_t j = 0;
     for (int64_t step = int64_t{1} << 40; step > 0; step /= 2)
       if (j + step < n && packed_begin(n, j + step) <= at) j += step;
     for (int64_t within = at; within < size && place < end; ++j) {
       const int64_t begin = packed_begin(n, j), count = std::min(end - place, packed_begin(n, j + 1) - within);
-      std::copy_n(from, count, columns + (matrix * n + j) * n + j + (within - begin));
+      std::copy_n(from, count, rows + (matrix * n + j) * n + j + (within - begin));
       from += count;
       within += count;
       place += count;
@@ -124,17 +168,19 @@ double MatrixFile::number(const std::string& fact) const {
 
 Tensor MatrixFile::load() const {
   return with_remedy([&] {
-    if (kind_.shape != MatrixShape::kLower) return load_tensors(file_).front().second;
+    if (kind_.shape == MatrixShape::kWide) return load_tensors(file_).front().second;
     const int64_t n = keys_.width;
-    const Tensor columns = lazy_zeros(moment_sizes(keys_));
-    file_.read([&](const SealedFile::Piece& piece) { unpack(piece, n, columns.mutable_data_ptr<double>()); });
-    return columns.mT();
+    const Tensor rows = lazy_zeros(moment_sizes(keys_));
+    file_.read([&](const SealedFile::Piece& piece) { unpack(piece, n, rows.mutable_data_ptr<double>()); });
+    if (kind_.shape == MatrixShape::kLower) return rows.mT();
+    mirror(rows);
+    return rows;
   });
 }
 
 int64_t MatrixFile::bytes() const {
   const std::vector<int64_t> sizes =
-      kind_.shape == MatrixShape::kLower ? moment_sizes(keys_) : file_.tensors().front().shape;
+      kind_.shape == MatrixShape::kWide ? file_.tensors().front().shape : moment_sizes(keys_);
   return c10::multiply_integers(sizes) * static_cast<int64_t>(sizeof(double));
 }
 
@@ -166,7 +212,9 @@ std::string exact_text(double number) {
 void write_matrix(const std::filesystem::path& path, const MatrixKind& kind, const Tensor& matrix, Metadata facts) {
   std::error_code problem;
   std::filesystem::create_directories(path.parent_path(), problem);  // a failure shows when the file is written
-  const Tensor stored = kind.shape == MatrixShape::kLower ? packed(matrix) : matrix;
+  const Tensor stored = kind.shape == MatrixShape::kWide        ? matrix
+                        : kind.shape == MatrixShape::kSymmetric ? packed(matrix)
+                                                                : packed(matrix.mT());
   facts[kNameFact] = path.stem();
   write_tensors(path, kind.format, {{std::string(kind.tensor), stored}}, facts);
 }

@@ -21,16 +21,16 @@ inline constexpr const char* kTokens = "tokens";
 std::vector<int64_t> moment_sizes(KeyShape keys);
 
 enum class MatrixShape {
-  kSquare,
-  kLower,  ///< square, zero above the diagonal: only the rest is stored, column by column
-  kWide    ///< any number of rows; of experts a square for each
+  kSymmetric,  ///< square: half of it is stored, row by row, each from the diagonal on
+  kLower,      ///< square, zero above the diagonal: only the rest is stored, column by column
+  kWide        ///< any number of rows; of experts a square for each
 };
 
 struct MatrixKind {
   SealedFormat format;
   std::string_view tensor;  ///< the matrix's name in the file
   std::string_view title;   ///< name for messages: "covariance"
-  MatrixShape shape = MatrixShape::kSquare;
+  MatrixShape shape;
 };
 
 /// The file's header.
@@ -65,8 +65,8 @@ bool is_whole(const std::filesystem::path& path, const std::function<void()>& ch
 /// Whether it is there and whole, by reading all of it.
 bool has_matrix(const std::filesystem::path& path, const MatrixKind& kind, KeyShape keys);
 
-/// `matrix`: row-major, or column-major of kLower, whose memory is used up; on any device; of experts [E, W, W]. Makes
-/// the folder. Throws: CheckpointError when the disk refuses.
+/// `matrix`: row-major, or column-major of kLower; on any device; of experts [E, W, W]. The memory of one on the host
+/// that is no kWide is used up. Makes the folder. Throws: CheckpointError when the disk refuses.
 void write_matrix(const std::filesystem::path& path, const MatrixKind& kind, const Tensor& matrix, Metadata facts);
 
 /// All digits of a number, for a fact.

@@ -15,7 +15,7 @@
 namespace lancet {
 namespace {
 
-constexpr MatrixKind kCovariance{{"lancet-covariance-4"}, "moment", "covariance"};
+constexpr MatrixKind kCovariance{{"lancet-covariance-5"}, "upper_rows", "covariance", MatrixShape::kSymmetric};
 
 /// Returns the key of one pass over several layers. `chunk_tokens` orders its sums.
 std::string pass_key(std::span<const std::filesystem::path> cache_files, int64_t chunk_tokens) {
