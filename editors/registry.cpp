@@ -20,7 +20,8 @@
   ROW("ultraedit", make_ultraedit, "normalised gradients of a batch, no subject needed (arXiv 2505.14679)") \
   ROW("ft", make_ft, "fine-tuning, all target tokens at the prompt's last one (arXiv 2202.05262)")          \
   ROW("ft-l", make_ft_l, "the same with every entry's change limited (arXiv 2202.05262)")                   \
-  ROW("ft-m", make_ft_m, "fine-tuning on the target tokens alone (EasyEdit)")
+  ROW("ft-m", make_ft_m, "fine-tuning on the target tokens alone (EasyEdit)")                               \
+  ROW("crispedit", make_crispedit, "fine-tuning where the loss on text bends little (arXiv 2602.15823)")
 
 namespace lancet {
 

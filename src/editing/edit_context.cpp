@@ -82,6 +82,11 @@ NullSpace EditContext::null_space(int64_t layer) const {
   return algebra_.null_space(layer);
 }
 
+Curvature EditContext::curvature(int64_t layer) const {
+  check_is_solving();
+  return algebra_.curvature(layer);
+}
+
 void EditContext::check_is_solving() const {
   if (!is_solving_)
     throw std::logic_error("an editor asks outside of solve() and decide_by() for algebra, which is not everywhere");
@@ -99,6 +104,11 @@ TrainedWeights EditContext::train_weights(std::span<const TokenizedRequest> requ
   check_all_are_here();
   TrainingOptions own = options;
   own.seed = work_.seed;
+  if (options.projection)
+    own.projection = [&](WeightId id) {
+      const Solving solving(is_solving_);
+      return options.projection(id);
+    };
   return lancet::train_weights(model_, requests, weights, own, work_.communicator);
 }
 

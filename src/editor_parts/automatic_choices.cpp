@@ -27,6 +27,11 @@ std::vector<int64_t> automatic_middle_layers(int64_t n_layers) {
   return layers_between(first, first + std::min(n_layers / 8, kMostLayers - 1));
 }
 
+std::vector<int64_t> automatic_late_layers(int64_t n_layers) {
+  const int64_t first = 3 * n_layers / 5;
+  return layers_between(first, first + std::min(n_layers / 8, kMostLayers - 1));
+}
+
 int64_t automatic_tuned_layer(int64_t n_layers) { return 2 * n_layers / 3; }
 
 }  // namespace lancet

@@ -37,6 +37,10 @@ std::vector<WeightId> modules_of(const std::optional<std::vector<WeightId>>& mod
   if (!modules && automatic == AutomaticModules::kOneDown)
     return {{WeightKind::kDown, automatic_tuned_layer(config.n_layers)}};
   std::vector<WeightId> ids = modules.value_or(std::vector<WeightId>{});
+  if (!modules && automatic == AutomaticModules::kLateDown) {
+    for (const int64_t layer : automatic_late_layers(config.n_layers)) ids.push_back({WeightKind::kDown, layer});
+    return ids;
+  }
   if (!modules)
     for (const int64_t layer : automatic_middle_layers(config.n_layers))
       for (const WeightKind kind : {WeightKind::kGate, WeightKind::kUp, WeightKind::kDown})

@@ -161,6 +161,11 @@ ValueSteps parse_work(ConfigSection& job, const std::filesystem::path& base, Job
         !method->null_space)
       job.problem(JobSpec::kStatistics.key,
                   cat("import_null_space: ", config.method, " needs moments: expected corpus or import"));
+    const bool has_files = config.statistics->from == StatisticsFrom::kImport;
+    if (has_files && method && method->curvature && config.statistics->import_gradients.empty())
+      job.problem(
+          JobSpec::kStatistics.key,
+          cat("import: ", config.method, " needs moments of gradients too: expected import_gradients beside it"));
     if (method && method->null_space) {
       ConfigSection editor = job.section(JobSpec::kEditor.key);
       refuse_threshold(editor, config.statistics);

@@ -14,6 +14,7 @@ std::optional<MethodNeeds> read_editor(ConfigSection& section) {
   const EditorNeeds needs = editor->needs();
   return MethodNeeds{.statistics = needs.statistics,
                      .null_space = needs.null_space.has_value(),
+                     .curvature = needs.curvature,
                      .values = editor->values() != nullptr};
 }
 

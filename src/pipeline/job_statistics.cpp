@@ -15,11 +15,21 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// What an editor by this rule needs of one layer.
-fs::path cache_file(const StatisticsOptions& options, const std::optional<NullSpaceRule>& rule,
-                    const std::string& content_key) {
-  return rule ? null_space_file(options.cache, content_key, *rule)
-              : factor_file(options.cache, content_key, options.ridge);
+/// What an editor with these needs takes of one layer's moments.
+fs::path cache_file(const StatisticsOptions& options, const EditorNeeds& needs, const std::string& content_key) {
+  if (needs.curvature) return spectrum_file(options.cache, content_key);
+  return needs.null_space ? null_space_file(options.cache, content_key, *needs.null_space)
+                          : factor_file(options.cache, content_key, options.ridge);
+}
+
+/// A text that is read once, however often it is asked for: writing one takes its time.
+StatisticsText read_once(StatisticsText text) {
+  auto read = std::make_shared<std::optional<CorpusTokens>>();
+  text.read = [read, first = std::move(text.read)](Communicator& communicator) {
+    if (!*read) *read = first(communicator);
+    return **read;
+  };
+  return text;
 }
 
 }  // namespace
@@ -48,7 +58,11 @@ JobStatistics::JobStatistics(const JobConfig& job, const ModelFiles& files, cons
       break;
     case StatisticsFrom::kImport:
       imported_ = std::make_shared<ImportedStatistics>(options.import, layers_, files.config);
+      if (make_editor(job.editor)->needs().curvature)
+        imported_gradients_ = std::make_shared<ImportedStatistics>(options.import_gradients, layers_, files.config,
+                                                                   MomentSide::kGradients);
       if (is_root_) imported_->check();
+      if (is_root_ && imported_gradients_) imported_gradients_->check();
       break;
     case StatisticsFrom::kImportedNullSpace:
       projections_.emplace(options.null_space, layers_, files.config);
@@ -65,32 +79,37 @@ void JobStatistics::describe(Workload& work) const {
     work.document_tokens = std::max(work.document_tokens, static_cast<int64_t>(document.size()));
 }
 
-std::shared_ptr<MomentSource> JobStatistics::open_moments(const CausalLM& model,
-                                                          const std::string& content_hash) const {
-  if (imported_) return imported_;
-  StatisticsText text =
-      job_.statistics->from == StatisticsFrom::kSelf ? sampled_text(model, content_hash, plan_) : text_of(*corpus_);
-  auto store = std::make_shared<StatisticsStore>(model, files_.checkpoint, std::move(text), job_.statistics->cache);
+StatisticsText JobStatistics::open_text(const CausalLM& model, const std::string& content_hash) const {
+  if (imported_) return {};
+  if (job_.statistics->from == StatisticsFrom::kSelf) return read_once(sampled_text(model, content_hash, plan_));
+  return text_of(*corpus_);
+}
+
+std::shared_ptr<MomentSource> JobStatistics::open_moments(const CausalLM& model, const StatisticsText& text,
+                                                          MomentSide side) const {
+  if (imported_) return side == MomentSide::kKeys ? imported_ : imported_gradients_;
+  auto store = std::make_shared<StatisticsStore>(model, files_.checkpoint, text, job_.statistics->cache, side);
   store->save_every(job_.statistics->save_every_s);
   return store;
 }
 
 bool JobStatistics::may_be_cached(const JobConfig& job, const ModelConfig& config) {
   const std::unique_ptr<Editor> editor = make_editor(job.editor);
-  const std::string end = cache_file(*job.statistics, editor->needs().null_space, "").filename().string();
+  const EditorNeeds needs = editor->needs();
+  const std::string end = cache_file(*job.statistics, needs, "").filename().string();
   std::error_code absent;
   size_t found = 0;
   for (fs::directory_iterator file(job.statistics->cache, absent), none; !absent && file != none;
        file.increment(absent))
     if (file->path().filename().string().ends_with(end)) ++found;
-  return found >= target_layers(*editor, config).size();
+  return found >= target_layers(*editor, config).size() * (needs.curvature ? 2 : 1);
 }
 
 bool JobStatistics::is_cached(const Checkpoint& checkpoint) const {
   if (projections_) return true;
   if (!may_be_cached(job_, files_.config)) return false;
   const StatisticsOptions& options = *job_.statistics;
-  const std::optional<NullSpaceRule> rule = make_editor(job_.editor)->needs().null_space;
+  const EditorNeeds needs = make_editor(job_.editor)->needs();
   const QuantiseRule rule_of_weights = quantise_rule(job_, files_.config);
   const std::string rule_key = rule_of_weights.key(files_.config);
   const std::string text_key = options.from == StatisticsFrom::kSelf
@@ -99,8 +118,12 @@ bool JobStatistics::is_cached(const Checkpoint& checkpoint) const {
                                                                          : "";
   const CovarianceKeys keys(text_key, files_.checkpoint, files_.config,
                             to_scalar_type(job_.run.dtype.value_or(files_.config.dtype)), rule_of_weights);
+  const auto is_there = [&](const std::shared_ptr<ImportedStatistics>& imported, int64_t layer, MomentSide side) {
+    return fs::exists(cache_file(options, needs, imported ? imported->content_key(layer) : keys.of(layer, side)));
+  };
   return std::all_of(layers_.begin(), layers_.end(), [&](int64_t layer) {
-    return fs::exists(cache_file(options, rule, imported_ ? imported_->content_key(layer) : keys.of(layer)));
+    return is_there(imported_, layer, MomentSide::kKeys) &&
+           (!needs.curvature || is_there(imported_gradients_, layer, MomentSide::kGradients));
   });
 }
 
@@ -108,13 +131,26 @@ void JobStatistics::prepare(const CausalLM& model, const std::string& content_ha
   placement_ = &model.placement();
   if (projections_) return projections_->keep_in(kept_);
   const StatisticsOptions& options = *job_.statistics;
-  moments_ = open_moments(model, content_hash);
-  if (const std::optional<NullSpaceRule> rule = make_editor(job_.editor)->needs().null_space)
-    derived_ = std::make_unique<NullSpaceStore>(*moments_, model.placement(), files_.config, options.cache, *rule);
+  const StatisticsText text = open_text(model, content_hash);
+  moments_ = open_moments(model, text, MomentSide::kKeys);
+  const EditorNeeds needs = make_editor(job_.editor)->needs();
+  const auto spectra = [&](MomentSource& moments, MomentSide side) {
+    return std::make_unique<SpectrumStore>(moments, model.placement(), files_.config, options.cache, side);
+  };
+  if (needs.curvature)
+    derived_ = spectra(*moments_, MomentSide::kKeys);
+  else if (needs.null_space)
+    derived_ =
+        std::make_unique<NullSpaceStore>(*moments_, model.placement(), files_.config, options.cache, *needs.null_space);
   else
     derived_ = std::make_unique<FactorStore>(*moments_, model.placement(), files_.config, options.cache, options.ridge);
   derived_->keep_in(kept_);
   derived_->prepare(layers_, communicator);
+  if (!needs.curvature) return;
+  gradients_ = open_moments(model, text, MomentSide::kGradients);
+  bends_ = spectra(*gradients_, MomentSide::kGradients);
+  bends_->keep_in(kept_);
+  bends_->prepare(layers_, communicator);
 }
 
 void JobStatistics::prepare_moments(Communicator& communicator) { moments_->prepare(layers_, communicator); }
@@ -125,6 +161,10 @@ LayerStatistics JobStatistics::algebra() const {
   if (projections_) return {.null_space = [this](int64_t layer) { return projections_->load(layer, *placement_); }};
   if (const auto* spaces = dynamic_cast<const NullSpaceStore*>(derived_.get()))
     return {.null_space = [spaces](int64_t layer) { return spaces->load(layer); }};
+  if (const auto* spectra = dynamic_cast<const SpectrumStore*>(derived_.get()))
+    return {.curvature = [this, spectra](int64_t layer) {
+      return Curvature{spectra->load(layer), bends_->load(layer)};
+    }};
   const auto* factors = dynamic_cast<const FactorStore*>(derived_.get());
   return {.factor = [factors](int64_t layer) { return factors->load(layer); }};
 }
@@ -133,6 +173,8 @@ std::string JobStatistics::content_key() const {
   if (projections_) return projections_->file_hash();
   ContentHash hash;
   for (const int64_t layer : layers_) hash.add(layer).add(moments_->content_key(layer));
+  if (gradients_)
+    for (const int64_t layer : layers_) hash.add(gradients_->content_key(layer));
   const double ridge = job_.statistics->ridge;
   return hash.add(std::as_bytes(std::span(&ridge, 1))).hex();
 }
@@ -141,18 +183,21 @@ StatisticsReport JobStatistics::report() const {
   if (!is_root_) return {};
   if (projections_) return report_projections();
   StatisticsReport report{{}, derived_->collect_seconds(), corpus_ != nullptr && corpus_->exhausted};
+  if (bends_) report.collect_seconds += bends_->collect_seconds();
   const auto* spaces = dynamic_cast<const NullSpaceStore*>(derived_.get());
   for (const int64_t layer : layers_) {
     const MomentFacts facts = derived_->facts(layer);
-    report.layers.push_back({.layer = layer,
-                             .tokens = facts.tokens,
-                             .mean_diagonal = facts.mean_diagonal,
-                             .from_cache = derived_->moments_from_cache(layer),
-                             .factor_from_cache = derived_->from_cache(layer),
-                             .null_space_below = spaces ? std::optional(spaces->below(layer)) : std::nullopt,
-                             .factor_file = derived_->cache_file(layer),
-                             .imported_file = imported_ ? imported_->file(layer) : "",
-                             .imported_hash = imported_ ? imported_->file_hash(layer) : ""});
+    report.layers.push_back(
+        {.layer = layer,
+         .tokens = facts.tokens,
+         .mean_diagonal = facts.mean_diagonal,
+         .from_cache = derived_->moments_from_cache(layer) && (!bends_ || bends_->moments_from_cache(layer)),
+         .factor_from_cache = derived_->from_cache(layer) && (!bends_ || bends_->from_cache(layer)),
+         .null_space_below = spaces ? std::optional(spaces->below(layer)) : std::nullopt,
+         .factor_file = derived_->cache_file(layer),
+         .gradients_file = bends_ ? bends_->cache_file(layer) : "",
+         .imported_file = imported_ ? imported_->file(layer) : "",
+         .imported_hash = imported_ ? imported_->file_hash(layer) : ""});
   }
   return report;
 }

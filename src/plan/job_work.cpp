@@ -44,6 +44,7 @@ Workload basic_work(const RunOptions& run, const ModelConfig& config) {
 
 void add_statistics(const JobConfig& job, const Editor& editor, const ModelConfig& config, Workload& work) {
   work.statistics_layers = target_layers(editor, config);
+  work.takes_gradients = editor.needs().curvature;
   if (!job.statistics || !job.statistics->takes_text()) return;
   work.statistics_tokens = job.statistics->token_budget(config.least_tokens());
   work.document_tokens = std::min(job.statistics->document_tokens, config.max_positions);
@@ -180,9 +181,11 @@ Workload united(const Workload& one, const Workload& other) {
   work.statistics_tokens = std::max(one.statistics_tokens, other.statistics_tokens);
   work.document_tokens = std::max(one.document_tokens, other.document_tokens);
   work.samples_text = one.samples_text || other.samples_text;
+  work.takes_gradients = one.takes_gradients || other.takes_gradients;
   if (other.backward) {
     const BackwardNeeds& ours = one.backward ? *one.backward : *other.backward;
-    work.backward = {std::max(ours.batch, other.backward->batch), ours.trains_dense || other.backward->trains_dense};
+    work.backward = {std::max(ours.batch, other.backward->batch), ours.trains_dense || other.backward->trains_dense,
+                     ours.projects || other.backward->projects};
   }
   if (one.optimizes_values) work.values_at = one.value_layer();
   if (!other.optimizes_values) return work;

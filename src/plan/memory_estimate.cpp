@@ -9,6 +9,7 @@
 #include "lancet/models/weight_table.h"
 #include "lancet/runtime/devices.h"
 #include "lancet/statistics/covariance.h"
+#include "lancet/statistics/gradient_moments.h"
 #include "lancet/statistics/self_corpus.h"
 #include "lancet/training/activations.h"
 
@@ -88,6 +89,22 @@ int64_t evaluate_bytes(const ModelConfig& config, const Workload& work, const St
   const int64_t kept =
       work.kept_tokens * config.d_model * element_bytes(work) + key_value_bytes(config, work.dtype, work.kept_tokens);
   return bytes + stage.layers() * kept;
+}
+
+/// Estimates what moments of gradients take: their sums, and a chunk's pass with what its backward pass reads; or the
+/// eigenvectors of one layer's keys, beside the moments and the solver's copies.
+int64_t gradients_bytes(const ModelConfig& config, const Workload& work, const Stage& stage) {
+  const int64_t d = config.d_model, first = work.statistics_layers.front();
+  const int64_t sums = count_solved(work.statistics_layers, work, stage);
+  const int64_t spectrum = sums > 0 ? 4 * 8 * config.largest_keys().moments() : 0;
+  if (work.statistics_tokens == 0 || stage.layers() == 0) return spectrum;
+  const int64_t chunk = gradient_chunk_tokens(config, work.dtype, first);
+  const int64_t tokens = std::min(work.statistics_tokens, std::max(chunk, work.document_tokens));
+  const int64_t layers = std::max<int64_t>(0, stage.end - std::max(stage.begin, first));
+  const int64_t kept = layers * tokens * backward_token_bytes(config, work.dtype);
+  const int64_t pass = forward_bytes(config, work, stage, tokens, std::min(tokens, work.document_tokens));
+  const int64_t rows = has_head(config, stage) ? rows_per_head_call(config, work.dtype) : 0;
+  return std::max(spectrum, sums * 8 * d * d + kept + std::max(pass, 2 * logits_bytes(config, work, stage, rows)));
 }
 
 int64_t statistics_bytes(const ModelConfig& config, const Workload& work, const Stage& stage) {
@@ -182,7 +199,14 @@ int64_t trained_bytes(const ModelConfig& config, const Workload& work, const Sta
     // Each change, its moments and its gradient, with the weight; copies of one in the update. Where it solves
     // elsewhere, the changes go there.
     const int64_t arrived = std::max<int64_t>(0, solved - weights);
-    return ((weights > 0 ? 4 * weights + 3 : 0) + arrived) * precise_bytes(work.dtype) * d * f;
+    // The bases of each weight and what is allowed in them; and, where they are made, spectra, one of the moments that
+    // others joined, and all products of eigenvalues in order.
+    int64_t projections = 0;
+    if (work.backward->projects) {
+      projections = weights * (precise_bytes(work.dtype) * (d * d + f * f) + d * f);
+      if (solved > 0) projections += 8 * (4 * f * f + 2 * d * d + 4 * d * f);
+    }
+    return projections + ((weights > 0 ? 4 * weights + 3 : 0) + arrived) * precise_bytes(work.dtype) * d * f;
   }
   // Inputs and gradients in f64, of each weight as gathered, of one also normalised; its system.
   if (solved > 0) return 8 * tokens * ((solved + 3) * (d + f) + 2 * tokens);
@@ -241,6 +265,7 @@ StageEstimate estimate_stage(const ModelConfig& config, const Workload& work, co
     estimate.edited += work.evaluation.kept_states * config.d_model * element_bytes(work);
   estimate.training = training_bytes(config, work, stage);
   estimate.statistics = statistics_bytes(config, work, stage) + packing_bytes(config, work, stage);
+  if (work.takes_gradients) estimate.statistics = std::max(estimate.statistics, gradients_bytes(config, work, stage));
   estimate.solve = solve_bytes(config, work, stage);
   if (stage.layers() == 0) return estimate;
   const LayerRange layers{stage.begin, stage.end};

@@ -29,6 +29,12 @@ void parse_import(ConfigSection& section, const std::filesystem::path& base, Sta
   if (options.import.string().find("{}") == std::string::npos)
     section.problem(StatisticsSpec::kImport.key,
                     cat("'", options.import.string(), "': expected {} where the layer's number goes"));
+  if (section.has(StatisticsSpec::kImportGradients.key)) {
+    options.import_gradients = read(section, StatisticsSpec::kImportGradients, base);
+    if (options.import_gradients.string().find("{}") == std::string::npos)
+      section.problem(StatisticsSpec::kImportGradients.key,
+                      cat("'", options.import_gradients.string(), "': expected {} where the layer's number goes"));
+  }
   refuse_replaced(section, StatisticsSpec::kImport, "whose moments were taken over other text");
 }
 
@@ -71,6 +77,9 @@ StatisticsOptions parse_statistics_options(ConfigSection section, const std::fil
     section.finish();
     return options;
   }
+  if (section.has(StatisticsSpec::kImportGradients.key) && !section.has(StatisticsSpec::kImport.key))
+    section.problem(StatisticsSpec::kImportGradients.key,
+                    "has a meaning beside import alone: gradients go with the keys of the same text");
   if (section.has(StatisticsSpec::kImport.key))
     parse_import(section, base, options);
   else

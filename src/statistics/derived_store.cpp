@@ -18,11 +18,11 @@ constexpr const char* kMeanDiagonal = "mean_diagonal";
 }  // namespace
 
 Metadata DerivedStore::to_metadata(const MomentFacts& facts) {
-  return {{kTokens, std::to_string(facts.tokens)}, {kMeanDiagonal, exact_text(facts.mean_diagonal)}};
+  return {{kTokensFact, std::to_string(facts.tokens)}, {kMeanDiagonal, exact_text(facts.mean_diagonal)}};
 }
 
 MatrixFile DerivedStore::open(int64_t layer) const {
-  return MatrixFile::open(cache_file(layer), kind(), keys_of(layer));
+  return MatrixFile::open(cache_file(layer), kind(), shape_of(layer));
 }
 
 FileMatrix DerivedStore::place_of(int64_t layer) const {
@@ -45,7 +45,7 @@ bool DerivedStore::has(int64_t layer) const {
 
 MomentFacts DerivedStore::facts(int64_t layer) const {
   const MatrixFile file = open(layer);
-  return {static_cast<int64_t>(file.number(kTokens)), file.number(kMeanDiagonal)};
+  return {static_cast<int64_t>(file.number(kTokensFact)), file.number(kMeanDiagonal)};
 }
 
 void DerivedStore::prepare(std::span<const int64_t> layers, Communicator& communicator) {

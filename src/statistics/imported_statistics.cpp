@@ -23,8 +23,10 @@ std::filesystem::path file_of(std::string pattern, int64_t layer) {
 }  // namespace
 
 ImportedStatistics::ImportedStatistics(const std::filesystem::path& pattern, std::span<const int64_t> layers,
-                                       const ModelConfig& config)
-    : size_(imported_key_size(config, layers, "statistics.import")) {
+                                       const ModelConfig& config, MomentSide side)
+    : option_(side == MomentSide::kKeys ? "statistics.import" : "statistics.import_gradients"),
+      size_(imported_key_size(config, layers, option_)) {
+  if (side == MomentSide::kGradients) size_ = config.d_model;
   for (const int64_t layer : layers) files_[layer] = file_of(pattern.string(), layer);
 }
 
@@ -34,7 +36,7 @@ void ImportedStatistics::check() const {
     try {
       check_moments(file, size_);
     } catch (const CheckpointError& error) {
-      problems.push_back(cat("statistics.import: layer ", layer, ": ", error.what()));
+      problems.push_back(cat(option_, ": layer ", layer, ": ", error.what()));
     }
   }
   if (!problems.empty()) throw CheckpointError(join(problems, "\n"));

@@ -15,7 +15,7 @@
 namespace lancet {
 
 /// Fact of a file: how many tokens its covariance is of.
-inline constexpr const char* kTokens = "tokens";
+inline constexpr const char* kTokensFact = "tokens";
 
 /// Sizes of second moments: [F, F], or of experts [E, W, W].
 std::vector<int64_t> moment_sizes(KeyShape keys);

@@ -195,6 +195,7 @@ std::string to_json(const StatisticsReport& report) {
                       {"from_cache", layer.from_cache},
                       {"factor_from_cache", layer.factor_from_cache},
                       {"factor_file", layer.factor_file.string()}});
+    if (!layer.gradients_file.empty()) layers.back()["gradients_file"] = layer.gradients_file.string();
     if (!layer.imported_file.empty()) layers.back()["imported_from"] = import_json(layer);
   }
   return dump_report(

@@ -198,7 +198,7 @@ class TuneRun {
     const EditorNeeds needs = editor->needs();
     if (!needs.statistics) return {};
     std::unique_ptr<JobStatistics>& statistics =
-        statistics_[{needs.null_space, target_layers(*editor, files_->config)}];
+        statistics_[{needs.null_space, needs.curvature, target_layers(*editor, files_->config)}];
     if (!statistics) {
       auto made = std::make_unique<JobStatistics>(job, *files_, ranks_, corpus_);
       made->keep_in(kept_);
@@ -278,7 +278,8 @@ class TuneRun {
   std::string content_hash_;                                               ///< corpus: self
   std::shared_ptr<const CorpusTokens> corpus_;                             ///< read once for all trials
   std::shared_ptr<KeptMatrices> kept_ = std::make_shared<KeptMatrices>();  ///< matrices of all trials' solves
-  std::map<std::pair<std::optional<NullSpaceRule>, std::vector<int64_t>>, std::unique_ptr<JobStatistics>> statistics_;
+  std::map<std::tuple<std::optional<NullSpaceRule>, bool, std::vector<int64_t>>, std::unique_ptr<JobStatistics>>
+      statistics_;
   std::map<std::tuple<int64_t, int64_t, int>, std::vector<std::string>> contexts_;
   std::vector<TrialScore> before_;
 };

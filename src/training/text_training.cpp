@@ -27,13 +27,15 @@ struct TrainedDelta {
   WeightId id;
   Tensor delta_OI, first_OI, second_OI;
   Tensor input;  ///< input of the projection, in the pass under way
+  GradientProjection projection;
 
-  TrainedDelta(const CausalLM& model, WeightId weight_id) : id(weight_id) {
+  TrainedDelta(const CausalLM& model, WeightId weight_id, const TrainingOptions& options) : id(weight_id) {
     const Tensor& weight = model.weight(id);
     delta_OI = torch::zeros(weight.sizes(), weight.options().dtype(model.placement().value_dtype()));
     first_OI = torch::zeros_like(delta_OI);
     second_OI = torch::zeros_like(delta_OI);
     delta_OI.requires_grad_(true);
+    if (options.projection) projection = options.projection(id).beside(first_OI);
   }
 
   void add_to(HookSet& hooks) {
@@ -49,7 +51,8 @@ struct TrainedDelta {
     const torch::NoGradGuard no_grad;
     if (options.weight_decay != 0)
       gradient = gradient + options.weight_decay * (weight.to(delta_OI.scalar_type()) + delta_OI);
-    delta_OI.sub_(adam_change(first_OI, second_OI, gradient, {number, options.lr}));
+    const Tensor step = adam_change(first_OI, second_OI, projection.of(gradient), {number, options.lr});
+    delta_OI.sub_(options.projected == Projected::kSteps ? projection.of(step) : step);
     if (options.norm_constraint) delta_OI.clamp_(-*options.norm_constraint, *options.norm_constraint);
   }
 };
@@ -74,7 +77,7 @@ class Training {
       batches_.emplace_back(model, requests.subspan(static_cast<size_t>(places.front()), places.size()),
                             first_layer(weights), options.objective);
     deltas_.reserve(weights.size());  // hooks point into it
-    for (const WeightId& id : weights) deltas_.emplace_back(model, id).add_to(hooks_);
+    for (const WeightId& id : weights) deltas_.emplace_back(model, id, options).add_to(hooks_);
   }
 
   TrainedWeights run() {

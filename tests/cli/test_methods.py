@@ -23,6 +23,7 @@ METHODS = {
     "ultraedit": {"modules": {"gate": [3, 4, 5], "up": [3, 4, 5], "down": [3, 4, 5]}, "lr": 3e-3},
     "ft": {"modules": {"down": [4, 5]}, "lr": 1e-3},
     "ft-l": {"modules": {"down": [4, 5]}, "lr": 1e-3, "norm_constraint": 0.03},
+    "crispedit": {"modules": {"down": [4, 5]}, "lr": 4e-3, "steps": 20},
     "ft-m": {"modules": {"down": [4, 5]}, "lr": 2e-3, "batch": 3},
 }
 LEAST_EFFICACY = 2 / 3

@@ -144,6 +144,7 @@ GOOD = {
     "ft": of_method("ft", modules="auto", lr=1e-3, steps=2, weight_decay=0, batch=1, stop_loss=0),
     "ft-l": of_method("ft-l", norm_constraint=0.1),
     "ft-m": of_method("ft-m", norm_constraint=None, order="breadth-first", target_end="eos", batch=3),
+    "crispedit": of_method("crispedit", modules={"down": [4]}, energy=0.9, projected="steps", neighbours=2, neighbour_weight=3, order="given"),
     "contexts in place": changed(BASE, "editor.contexts", ["{}", "So it is. {}"]),
     "records": BASE | {"requests": [{"prompt": "{} is in", "subject": "Rome", "target": 1998, "target_true": "Italy", "id": 7,
                                      "paraphrases": ["{} lies in"], "locality": {"a": [{"prompt": "x", "answers": ["y"]}]}}]},
@@ -302,7 +303,7 @@ def wrong_values(schema, keys, place):
     return wrong
 
 
-@pytest.mark.parametrize("method", ["memit", "rome", "r-rome", "emmet", "alphaedit", "pmet", "nse", "evoedit", "betaedit", "ultraedit", "ft", "ft-l", "ft-m"])
+@pytest.mark.parametrize("method", ["memit", "rome", "r-rome", "emmet", "alphaedit", "pmet", "nse", "evoedit", "betaedit", "ultraedit", "ft", "ft-l", "ft-m", "crispedit"])
 def test_a_wrong_value_of_every_option_is_told_by_both(lancet, schema, validator, method):
     keys = {key: part for key, part in schema["$defs"][f"editor-{method}"]["properties"].items() if key not in ("method", "preset")}
     wrong = wrong_values(schema, keys, "editor")
@@ -319,7 +320,7 @@ def test_a_wrong_value_of_every_option_is_told_by_both(lancet, schema, validator
 
 def test_every_option_of_every_method_is_accepted_by_the_program(lancet, schema, validator):
     """Options of one method beside another one's are refused by both; a method's own defaults are taken by both."""
-    for method in ["memit", "rome", "r-rome", "emmet", "alphaedit", "pmet", "nse", "evoedit", "betaedit", "ultraedit", "ft", "ft-l", "ft-m"]:
+    for method in ["memit", "rome", "r-rome", "emmet", "alphaedit", "pmet", "nse", "evoedit", "betaedit", "ultraedit", "ft", "ft-l", "ft-m", "crispedit"]:
         job = of_method(method)
         for key, part in schema["$defs"][f"editor-{method}"]["properties"].items():
             if "default" in resolved(schema, part):

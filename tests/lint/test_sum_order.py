@@ -54,6 +54,7 @@ HAS_AN_ORDER = {
     ("src/kernels/attention/varlen_attention.cpp", "_flash_attention_forward"): NO_GRADIENT,
     ("src/kernels/gram.cpp", "index_select"): NO_GRADIENT,
     ("src/kernels/token_loss.cpp", "gather"): "one place a row",
+    ("src/statistics/curvature.cpp", "cumsum"): "of host tensors alone",
     ("src/tracing/causal_trace.cpp", "index_copy"): UNIQUE,
     ("src/training/activations.cpp", "index_select"): NO_GRADIENT,
     ("src/training/activations.cpp", "scatter"): "one place a row",

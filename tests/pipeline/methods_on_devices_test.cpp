@@ -35,6 +35,7 @@ std::string options_of(const std::string& method) {
       {"ultraedit", "modules: {gate: [0, 2], up: [1], down: [3]}, lr: 1e-3, batch: 2"},
       {"ft", "modules: {down: [0, 3]}, steps: 3"},
       {"ft-l", "modules: {gate: [1], down: [2]}, steps: 3, norm_constraint: 1e-3"},
+      {"crispedit", "modules: {down: [0, 3]}, steps: 3, batch: 2, energy: 0.7, projected: steps, neighbours: 1"},
       {"ft-m",
        "modules: {up: [0], down: [3]}, steps: 3, order: breadth-first, batch: 2, weight_decay: 0.1, prune: {}"}};
   const bool is_located = kOptions.at(method).find("modules") == std::string::npos;
@@ -57,7 +58,13 @@ std::vector<Tensor> changes_on(const TinyModel& tiny, const std::string& method,
   const EditContext context(
       model, *tiny.tokenizer, {"{}", "I know. {}"},
       {.factor = diagonal,
-       .null_space = [&](int64_t layer) { return make_null_space(diagonal(layer), {1.0}, "test"); }},
+       .null_space = [&](int64_t layer) { return make_null_space(diagonal(layer), {1.0}, "test"); },
+       .curvature =
+           [&](int64_t layer) {
+             const Tensor sizes = torch::linspace(0.5, 3.0, tiny.config.d_model, torch::kDouble);
+             return Curvature{make_spectrum(diagonal(layer), 100, "test"),
+                              make_spectrum(sizes.diag().to(model.placement().solve_device(layer)), 100, "test")};
+           }},
       {alone()});
   const std::vector<EditRequest> requests = testing::some_requests(5);
   WeightTransaction transaction(model);

@@ -25,7 +25,12 @@ LayerStatistics algebra_of(const Communicator& communicator) {
     return torch::diag(torch::linspace(0.5, 2.0, 48, torch::kDouble));
   };
   return {.factor = [=](int64_t) { return covariance_FF().sqrt(); },
-          .null_space = [=](int64_t) { return make_null_space(covariance_FF(), {kThreshold}, "test"); }};
+          .null_space = [=](int64_t) { return make_null_space(covariance_FF(), {kThreshold}, "test"); },
+          .curvature =
+              [=](int64_t) {
+                const Tensor gradients_DD = torch::diag(torch::linspace(0.5, 3.0, 32, torch::kDouble));
+                return Curvature{make_spectrum(covariance_FF(), 100, "test"), make_spectrum(gradients_DD, 100, "test")};
+              }};
 }
 
 struct Result {
@@ -111,6 +116,7 @@ const RankedMethod kRankedMethods[] = {
     {"ultraedit", "method: ultraedit, lr: 1e-3, batch: 2"},
     {"ft", "method: ft, steps: 3"},
     {"ft_l", "method: ft-l, steps: 3, batch: 2, norm_constraint: 1e-3"},
+    {"crispedit", "method: crispedit, steps: 3, batch: 2, energy: 0.7, neighbours: 1, order: breadth-first"},
     {"ft_m", "method: ft-m, steps: 3, batch: 3, order: breadth-first, prune: {log_base: 1.1}"},
 };
 
@@ -119,8 +125,9 @@ class MethodsOnRanks : public ::testing::TestWithParam<RankedMethod> {};
 TEST_P(MethodsOnRanks, EditAsOneProcessDoes) {
   const TinyModel tiny;
   std::string options = GetParam().options;
+  const bool bends = options.starts_with("method: crispedit");
   const bool locates = !options.starts_with("method: ft") && !options.starts_with("method: ultraedit");
-  options += locates ? kLocate : kModules;
+  options += bends ? ", modules: {down: [1, 2]}" : locates ? kLocate : kModules;
   const Result single = edit(tiny, options, alone());
   for (const int64_t size : {2, 3}) {
     std::vector<Result> runs(static_cast<size_t>(size));

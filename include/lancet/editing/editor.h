@@ -18,6 +18,7 @@
 #include "lancet/editing/solvers.h"
 #include "lancet/editing/target_form.h"
 #include "lancet/requests/prepared_request.h"
+#include "lancet/statistics/curvature.h"
 #include "lancet/statistics/null_space.h"
 #include "lancet/training/contexts.h"
 #include "lancet/training/text_training.h"
@@ -29,6 +30,7 @@ namespace lancet {
 struct BackwardNeeds {
   int64_t batch = 1;         ///< requests of one pass
   bool trains_dense = true;  ///< each weight's whole change with Adam; else inputs and gradients of the tokens
+  bool projects = false;     ///< gradients go through two bases of each weight
 };
 
 /// What a method needs of its requests and of the job.
@@ -37,6 +39,7 @@ struct EditorNeeds {
   bool statistics = true;  ///< the job must have `statistics:`
   /// EditContext::null_space by this rule is used instead of covariance_factor.
   std::optional<NullSpaceRule> null_space = {};
+  bool curvature = false;  ///< EditContext::curvature is used instead of covariance_factor
   std::optional<BackwardNeeds> backward = {};
   bool history = false;        ///< keys of earlier batches are part of every solve
   int64_t changes = 1;         ///< most changes of each weight by one batch; each has a column for every request
@@ -48,6 +51,7 @@ struct EditorNeeds {
 struct LayerStatistics {
   std::function<Tensor(int64_t layer)> factor = {};
   std::function<NullSpace(int64_t layer)> null_space = {};
+  std::function<Curvature(int64_t layer)> curvature = {};
 };
 
 /// The work that editors share, on the weights as they are at the moment of the call. Everything by request index: it
@@ -106,6 +110,7 @@ class EditContext {
   CapturedGradients capture_token_gradients(std::span<const TokenizedRequest> requests,
                                             std::span<const WeightId> weights, const CaptureOptions& options) const;
 
+  /// `options.projection` may ask for algebra, as in solve().
   TrainedWeights train_weights(std::span<const TokenizedRequest> requests, std::span<const WeightId> weights,
                                const TrainingOptions& options) const;
 
@@ -124,8 +129,9 @@ class EditContext {
   /// PlacementError when it lies elsewhere than the layer's solves.
   Tensor covariance_factor(int64_t layer) const;
 
-  /// Returns the layer's null space likewise, for editors that need them.
+  /// Returns the layer's null space, or the curvature of the loss on text, likewise, for editors that need them.
   NullSpace null_space(int64_t layer) const;
+  Curvature curvature(int64_t layer) const;
 
   /// Notes a system for whoever keeps what changes were solved from; `system.change` counts all changes of the weight
   /// in the transaction. Does nothing where nobody keeps them.

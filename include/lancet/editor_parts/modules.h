@@ -15,8 +15,9 @@ std::optional<std::vector<WeightId>> parse_modules(ConfigSection& editor);
 
 /// Modules to take where nobody says which.
 enum class AutomaticModules {
-  kMiddle,  ///< gate and up of the middle layers (UltraEdit)
-  kOneDown  ///< one down projection after the middle (fine-tuning)
+  kMiddle,   ///< gate and up of the middle layers (UltraEdit)
+  kOneDown,  ///< one down projection after the middle (fine-tuning)
+  kLateDown  ///< some down projections after the middle, with statistics (CrispEdit)
 };
 
 /// Returns the weights that are changed. Throws: ConfigError when the model has no such layer.

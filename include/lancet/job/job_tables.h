@@ -14,6 +14,7 @@ namespace lancet {
 struct MethodNeeds {
   bool statistics = false;  ///< the job must have `statistics:`
   bool null_space = false;  ///< they are null spaces
+  bool curvature = false;   ///< they are moments of keys and of gradients
   bool values = false;      ///< it optimises values
 };
 

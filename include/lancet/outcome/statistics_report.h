@@ -16,7 +16,8 @@ struct LayerStatisticsReport {
   bool from_cache = false;   ///< the moments were not made in this run
   bool factor_from_cache = false;
   std::optional<double> null_space_below = {};  ///< threshold of the layer's null space; nullopt: none, or not known
-  std::filesystem::path factor_file;            ///< the cached Cholesky factor, or null space
+  std::filesystem::path factor_file;            ///< the cached Cholesky factor, null space or spectrum
+  std::filesystem::path gradients_file = {};    ///< the cached spectrum of gradients' moments; empty: none
   std::filesystem::path imported_file;          ///< statistics.import: the layer's file; empty: from text
   std::string imported_hash;                    ///< XXH3-128 of its bytes
 };

@@ -14,6 +14,7 @@
 #include "lancet/statistics/imported_null_space.h"
 #include "lancet/statistics/imported_statistics.h"
 #include "lancet/statistics/self_corpus.h"
+#include "lancet/statistics/spectrum_store.h"
 
 namespace lancet {
 
@@ -61,8 +62,8 @@ class JobStatistics {
   /// E[k k^T] of a layer's keys. On root, after prepare_moments().
   Tensor moment(int64_t layer) const;
 
-  /// What the editor works with: factors, or null spaces where it needs those. On root, after prepare(); not beyond
-  /// this.
+  /// What the editor works with: factors, or null spaces or curvatures where it needs those. On root, after prepare();
+  /// not beyond this.
   LayerStatistics algebra() const;
 
   /// Returns a key of everything that the editor's statistics depend on. On root, after prepare().
@@ -73,20 +74,24 @@ class JobStatistics {
 
  private:
   StatisticsReport report_projections() const;
-  std::shared_ptr<MomentSource> open_moments(const CausalLM& model, const std::string& content_hash) const;
+  StatisticsText open_text(const CausalLM& model, const std::string& content_hash) const;
+  std::shared_ptr<MomentSource> open_moments(const CausalLM& model, const StatisticsText& text, MomentSide side) const;
 
   const JobConfig& job_;
   const ModelFiles& files_;
   bool is_root_;
   std::vector<int64_t> layers_;
-  std::shared_ptr<const CorpusTokens> corpus_;     // of kCorpus; empty but on root
-  SelfCorpusPlan plan_;                            // of kSelf
-  std::shared_ptr<ImportedStatistics> imported_;   // of kImport
-  std::optional<ImportedNullSpaces> projections_;  // of kImportedNullSpace: there is nothing to prepare
-  const Placement* placement_ = nullptr;           // after prepare()
+  std::shared_ptr<const CorpusTokens> corpus_;              // of kCorpus; empty but on root
+  SelfCorpusPlan plan_;                                     // of kSelf
+  std::shared_ptr<ImportedStatistics> imported_;            // of kImport
+  std::shared_ptr<ImportedStatistics> imported_gradients_;  // of kImport, where the editor needs them
+  std::optional<ImportedNullSpaces> projections_;           // of kImportedNullSpace: there is nothing to prepare
+  const Placement* placement_ = nullptr;                    // after prepare()
   std::shared_ptr<KeptMatrices> kept_;
   std::shared_ptr<MomentSource> moments_;
   std::unique_ptr<DerivedStore> derived_;
+  std::shared_ptr<MomentSource> gradients_;  // where the editor needs curvature
+  std::unique_ptr<SpectrumStore> bends_;     // beside derived_, which then has the keys' spectra
 };
 
 }  // namespace lancet

@@ -44,6 +44,7 @@ struct Workload {
   int64_t statistics_tokens = 0;           ///< tokens of the pass over text; 0: none (imported, or not needed)
   int64_t statistics_chunk = 0;            ///< tokens of it together; 0: as the model and its type say
   int64_t document_tokens = 0;             ///< tokens of the longest document
+  bool takes_gradients = false;            ///< a pass with backward over the same text, and spectra for factors
   bool samples_text = false;               ///< corpus: self
 
   bool packs_layers = false;  ///< all matrices of a layer at a time, by second moments of their inputs over text

@@ -5,7 +5,7 @@
 
 namespace lancet {
 
-inline constexpr std::string_view kTuningMethods = "ft ft-l ft-m";
+inline constexpr std::string_view kTuningMethods = "ft ft-l ft-m crispedit";
 
 struct ModulesSpec {
   static constexpr IntegersOption kGate{{.key = "gate", .meaning = "layers whose gate projection is changed"},
@@ -19,13 +19,14 @@ struct ModulesSpec {
 struct GradientSpec {
   static constexpr SectionOption kModules{{.key = "modules",
                                            .meaning = "projections that are changed",
-                                           .methods = "ultraedit ft ft-l ft-m",
+                                           .methods = "ultraedit ft ft-l ft-m crispedit",
                                            .affects = Affects::kState},
                                           ModulesSpec::kAll,
                                           Shape::kKeysOrAuto,
                                           "`ultraedit`: gate and up, from the middle on an eighth of the depth, at "
                                           "most five layers; `ft*`: down, one layer "
-                                          "at two thirds of the depth"};
+                                          "at two thirds of the depth; `crispedit`: down, from three fifths on "
+                                          "an eighth of the depth, at most five layers"};
   static constexpr NumberOption kUltraLr{
       {.key = "lr", .meaning = "learning rate of the one step", .methods = "ultraedit"},
       {.min = 1e-300},
@@ -55,12 +56,16 @@ struct GradientSpec {
       {.key = "order",
        .meaning = "of the requests in each pass: as they are `given`, or `breadth-first`: drawn into other batches, by "
                   "`run.seed`",
-       .methods = "ft-m"},
+       .methods = "ft-m crispedit"},
       kOrderNames};
   static constexpr IntegerOption kBatch{
-      {.key = "batch", .meaning = "requests of one update", .methods = kTuningMethods, .unit = "requests"},
+      {.key = "batch", .meaning = "requests of one update", .methods = "ft ft-l ft-m", .unit = "requests"},
       {.min = 1},
       1};
+  static constexpr IntegerOption kCrispBatch{
+      {.key = "batch", .meaning = "requests of one update", .methods = "crispedit", .unit = "requests"},
+      {.min = 1},
+      32};
   static constexpr NumberOption kStopLoss{
       {.key = "stop_loss", .meaning = "no update below it; done when the mean is", .methods = kTuningMethods},
       {.min = 0},
@@ -75,9 +80,48 @@ struct GradientSpec {
       {.min = 1e-12},
       {},
       kTriedFar};
-  static constexpr AnyOption kAll[] = {
-      &kModules,  &kUltraLr,        &kUltraBatch,        &kTokens, &kSteps, &kLr, &kWeightDecay, &kBatch,
-      &kStopLoss, &kNormConstraint, &kOwnNormConstraint, &kOrder};
+  static constexpr NumberOption kEnergy{
+      {.key = "energy",
+       .meaning = "gamma: the share of the curvature of the loss on text that is left alone",
+       .methods = "crispedit"},
+      {.min = 1e-12, .max = 1 - 1e-12},
+      0.99};
+  static constexpr std::string_view kProjectedNames[] = {"gradients", "steps"};
+  static constexpr ChoiceOption kProjected{
+      {.key = "projected",
+       .meaning = "what is held where text bends the loss little: `gradients`, as published, or Adam's `steps` too",
+       .methods = "crispedit"},
+      kProjectedNames};
+  static constexpr IntegerOption kNeighbours{
+      {.key = "neighbours",
+       .meaning = "texts of each request that count as text: its prompt with other requests' subjects",
+       .methods = "crispedit",
+       .unit = "texts"},
+      {.min = 0},
+      0};
+  static constexpr NumberOption kNeighbourWeight{{.key = "neighbour_weight",
+                                                  .meaning = "tokens of the text that each neighbour counts for",
+                                                  .methods = "crispedit"},
+                                                 {.min = 1e-12},
+                                                 1.0,
+                                                 kTriedFar};
+  static constexpr AnyOption kAll[] = {&kModules,
+                                       &kUltraLr,
+                                       &kUltraBatch,
+                                       &kTokens,
+                                       &kSteps,
+                                       &kLr,
+                                       &kWeightDecay,
+                                       &kBatch,
+                                       &kStopLoss,
+                                       &kNormConstraint,
+                                       &kOwnNormConstraint,
+                                       &kOrder,
+                                       &kEnergy,
+                                       &kProjected,
+                                       &kNeighbours,
+                                       &kNeighbourWeight,
+                                       &kCrispBatch};
 };
 
 }  // namespace lancet

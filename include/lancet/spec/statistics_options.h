@@ -19,9 +19,10 @@ enum class StatisticsFrom {
 
 struct StatisticsOptions {
   StatisticsFrom from = StatisticsFrom::kCorpus;
-  std::filesystem::path corpus;      ///< kCorpus: text (a document per line) or .jsonl ("text")
-  std::filesystem::path import;      ///< kImport: files with "{}" where the layer's number goes
-  std::filesystem::path null_space;  ///< kImportedNullSpace: the file
+  std::filesystem::path corpus;            ///< kCorpus: text (a document per line) or .jsonl ("text")
+  std::filesystem::path import;            ///< kImport: files with "{}" where the layer's number goes
+  std::filesystem::path import_gradients;  ///< kImport: files likewise, of gradients; empty: none
+  std::filesystem::path null_space;        ///< kImportedNullSpace: the file
   std::optional<int64_t> tokens;  ///< budget, BOS tokens included; nullopt (kSelf): by token_budget(); not for kImport
   /// Longer documents are cut; kSelf: 256. Never more than the model's positions.
   int64_t document_tokens = *StatisticsSpec::kDocumentTokens.fallback;

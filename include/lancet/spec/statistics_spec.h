@@ -32,13 +32,20 @@ struct StatisticsSpec {
        .replaces = "corpus tokens document_tokens"},
       {},
       R"(\{\})"};
+  static constexpr PathOption kImportGradients{
+      {.key = "import_gradients",
+       .meaning = "for `crispedit` beside `import`: second moments of gradients at the outputs of down projections, "
+                  "files of the same form",
+       .absent = "none"},
+      {},
+      R"(\{\})"};
   static constexpr PathOption kImportNullSpace{
       {.key = "import_null_space",
        .meaning =
            "for `alphaedit`: projections that AlphaEdit's or EasyEdit's code stored, in the place of moments and "
            "of `null_space_below`",
        .absent = "none",
-       .replaces = "import corpus tokens document_tokens ridge save_every_s cache"}};
+       .replaces = "import import_gradients corpus tokens document_tokens ridge save_every_s cache"}};
   static constexpr NumberOption kRidge{
       {.key = "ridge", .meaning = "added to C before it is factored, relative to trace(C) / n"}, {.min = 0.0}, 0.0};
   static constexpr NumberOption kSaveEvery{
@@ -53,7 +60,7 @@ struct StatisticsSpec {
        .meaning = "folder of covariances and their factors, found by content: weights, config.json, token ids, dtype",
        .affects = Affects::kWork},
       "~/.cache/lancet"};
-  static constexpr AnyOption kAll[] = {&kCorpus,          &kTokens, &kDocumentTokens, &kImport,
+  static constexpr AnyOption kAll[] = {&kCorpus,          &kTokens, &kDocumentTokens, &kImport, &kImportGradients,
                                        &kImportNullSpace, &kRidge,  &kSaveEvery,      &kCache};
 };
 

@@ -60,7 +60,8 @@ class DerivedStore {
   /// The matrix of the layer's file on its solve device, as MatrixFile::load() has it: only to be read.
   Tensor load_matrix(int64_t layer) const;
 
-  KeyShape keys_of(int64_t layer) const { return config_.key_shape(layer); }
+  /// Sizes of the moments.
+  virtual KeyShape shape_of(int64_t layer) const { return config_.key_shape(layer); }
   at::Device device_of(int64_t layer) const { return placement_.solve_device(layer); }
 
   MomentSource& moments_;

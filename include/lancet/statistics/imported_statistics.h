@@ -16,7 +16,8 @@ class ImportedStatistics final : public MomentSource {
  public:
   /// `pattern`: a path with "{}". `config`: the model's. Looks at no file: only root need have them.
   /// Throws: ConfigError for layers with experts, of whose moments there are no such files.
-  ImportedStatistics(const std::filesystem::path& pattern, std::span<const int64_t> layers, const ModelConfig& config);
+  ImportedStatistics(const std::filesystem::path& pattern, std::span<const int64_t> layers, const ModelConfig& config,
+                     MomentSide side = MomentSide::kKeys);
 
   /// Reads no matrix.
   /// Throws: CheckpointError with every layer's problem at once: the file is missing, or check_moments() refuses it.
@@ -32,6 +33,7 @@ class ImportedStatistics final : public MomentSource {
   std::string file_hash(int64_t layer) const;
 
  private:
+  std::string_view option_;
   int64_t size_;
   std::map<int64_t, std::filesystem::path> files_;
   mutable std::map<int64_t, std::string> hashes_;  // gigabytes are read for each: once

@@ -1,4 +1,4 @@
-// Second moments of MLP keys, wherever they come from: a pass over text, or another tool's files.
+// Second moments of MLP keys, or of gradients, wherever they come from: a pass over text, or another tool's files.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,12 @@
 #include "lancet/statistics/covariance.h"
 
 namespace lancet {
+
+/// Whose second moments: of what a layer's down projection reads, or of a loss's gradients at what it gives.
+enum class MomentSide { kKeys, kGradients };
+
+/// The sizes of a layer's moments.
+KeyShape moment_shape(const ModelConfig& config, MomentSide side, int64_t layer);
 
 class MomentSource {
  public:

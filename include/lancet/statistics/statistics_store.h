@@ -1,4 +1,4 @@
-// Covariances kept on disk under a key made of everything that they depend on.
+// Second moments kept on disk under a key made of everything that they depend on.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct StatisticsText {
 /// A corpus that root has read; borrowed.
 StatisticsText text_of(const CorpusTokens& corpus);
 
-/// Names covariances in the cache, by everything that they depend on.
+/// Names moments in the cache, by everything that they depend on: gradients on every weight.
 class CovarianceKeys {
  public:
   /// `checkpoint` and `config` outlive this; `dtype` and `quantise_rule`: how the model has its weights.
@@ -36,7 +36,7 @@ class CovarianceKeys {
         config_(config),
         dtype_(dtype),
         quantise_rule_(std::move(quantise_rule)) {}
-  std::string of(int64_t layer) const;
+  std::string of(int64_t layer, MomentSide side = MomentSide::kKeys) const;
 
  private:
   std::string text_key_;
@@ -47,21 +47,21 @@ class CovarianceKeys {
   mutable std::map<std::string, std::string> weight_hashes_;  // by stored name; every layer's key needs many of them
 };
 
-/// Covariances from root's cache, or collected by all ranks and put there by root.
+/// Moments of one side from root's cache, or collected by all ranks and put there by root.
 class StatisticsStore final : public MomentSource {
  public:
   /// `checkpoint` is where the model's weights came from: its bytes are part of the cache's keys. `cache`: the folder.
-  StatisticsStore(const CausalLM& model, const Checkpoint& checkpoint, StatisticsText text,
-                  std::filesystem::path cache);
+  StatisticsStore(const CausalLM& model, const Checkpoint& checkpoint, StatisticsText text, std::filesystem::path cache,
+                  MomentSide side = MomentSide::kKeys);
   StatisticsStore(const CausalLM& model, const Checkpoint& checkpoint, const CorpusTokens& corpus,
-                  std::filesystem::path cache)
-      : StatisticsStore(model, checkpoint, text_of(corpus), std::move(cache)) {}
+                  std::filesystem::path cache, MomentSide side = MomentSide::kKeys)
+      : StatisticsStore(model, checkpoint, text_of(corpus), std::move(cache), side) {}
 
   /// Seconds between saves of a pass under way; see PartialSums. 0: after every chunk.
   void save_every(double seconds) { save_every_s_ = seconds; }
 
-  /// Returns the key of the layer's covariance. On root.
-  std::string content_key(int64_t layer) const override { return keys_.of(layer); }
+  /// Returns the key of the layer's moments. On root.
+  std::string content_key(int64_t layer) const override { return keys_.of(layer, side_); }
   /// Collects the layers that the cache lacks, or has damaged, in one pass.
   /// Throws: CheckpointError when the cache cannot be written.
   void prepare(std::span<const int64_t> layers, Communicator& communicator) override;
@@ -75,10 +75,12 @@ class StatisticsStore final : public MomentSource {
 
  private:
   void tell_work(size_t n_layers) const;
+  KeyShape shape(int64_t layer) const { return moment_shape(model_.config(), side_, layer); }
 
   const CausalLM& model_;
   StatisticsText text_;
   CovarianceKeys keys_;
+  MomentSide side_;
   std::filesystem::path cache_;
   double save_every_s_ = StatisticsOptions().save_every_s;
   std::set<int64_t> collected_;  // by the last prepare()

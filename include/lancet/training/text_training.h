@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "lancet/requests/prepared_request.h"
 #include "lancet/runtime/communicator.h"
 #include "lancet/spec/gradient_spec.h"
+#include "lancet/training/gradient_projection.h"
 
 namespace lancet {
 
@@ -60,6 +62,12 @@ enum class TrainingOrder {
   kBreadthFirst  ///< others in each pass, drawn from a seed (LocFT-BF)
 };
 
+/// What is projected, where something is.
+enum class Projected {
+  kGradients,  ///< gradients, before Adam (CrispEdit)
+  kSteps       ///< and what Adam makes of them
+};
+
 /// Options that GradientSpec describes; defaults: as published for 7-8B models.
 struct TrainingOptions {
   TrainingObjective objective = TrainingObjective::kTarget;
@@ -71,6 +79,9 @@ struct TrainingOptions {
   std::optional<double> norm_constraint = {};  ///< largest change of any entry (FT-L)
   TrainingOrder order = TrainingOrder::kGiven;
   uint64_t seed = 0;  ///< seed of TrainingOrder::kBreadthFirst
+  Projected projected = Projected::kGradients;
+  /// Makes what a weight's gradients are projected by, on any device: on root, when training begins. Empty: nothing is.
+  std::function<GradientProjection(WeightId id)> projection = {};
 };
 
 struct TrainedWeights {

@@ -79,7 +79,10 @@ ExitCode run_stats(const JobArguments& arguments, const Output& output, RankSess
     rows.push_back({std::to_string(layer.layer), std::to_string(layer.tokens), cat(layer.mean_diagonal),
                     layer.from_cache ? "yes" : "no"});
   std::cout << format_table(rows);
-  for (const LayerStatisticsReport& layer : report.layers) std::cout << "  " << layer.factor_file.string() << "\n";
+  for (const LayerStatisticsReport& layer : report.layers) {
+    std::cout << "  " << layer.factor_file.string() << "\n";
+    if (!layer.gradients_file.empty()) std::cout << "  " << layer.gradients_file.string() << "\n";
+  }
   if (report.corpus_exhausted) std::cout << "  the corpus has fewer tokens than asked for; all were used\n";
   return ExitCode::kOk;
 }

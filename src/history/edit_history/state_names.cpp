@@ -15,6 +15,8 @@
 namespace lancet {
 namespace {
 
+constexpr std::string_view kCurvature = "curvature.";
+
 [[noreturn]] void refuse_state(const std::string& name, const std::string& expected, const Tensor& got) {
   throw CheckpointError(cat(printable(name), ": expected ", expected, ", got ", at::toString(got.scalar_type()), " ",
                             shape_text(got.sizes())));
@@ -27,6 +29,18 @@ void check_keys(const std::string& name, const Tensor& tensor, const std::map<in
   if (found == inputs.end()) refuse_state(name, "the keys of one of the model's layers", tensor);
   if (tensor.dim() != 2 || tensor.size(0) != found->second || !tensor.is_floating_point())
     refuse_state(name, cat("floats [", found->second, ", n], a column for each key"), tensor);
+}
+
+/// Tokens that count beside the text's, a column each: "curvature.keys.3" at a layer's down projection,
+/// "curvature.gradients.3" at its output.
+void check_curvature(const std::string& name, const Tensor& tensor, const std::map<int64_t, int64_t>& inputs,
+                     int64_t d_model) {
+  const std::vector<std::string> parts = split(name, '.');
+  const auto found = inputs.find(parts.size() == 3 ? parse_whole_number(parts[2]).value_or(-1) : -1);
+  if (found == inputs.end()) refuse_state(name, "one of the model's layers", tensor);
+  const int64_t size = parts[1] == "keys" ? found->second : d_model;
+  if (tensor.dim() != 2 || tensor.size(0) != size || !tensor.is_floating_point())
+    refuse_state(name, cat("floats [", size, ", n], a column for each token"), tensor);
 }
 
 /// Running sums over the inputs and gradients of projections of one shape: "normaliser.48x32.mean".
@@ -46,11 +60,16 @@ void check_state(const StateStep& step, const ModelConfig& config) {
   for (const WeightSpec& spec : weight_table(config))
     if (spec.id.kind == WeightKind::kDown) inputs[spec.id.layer] = spec.shape.back();
   for (const auto& [name, tensor] : step.appended) {
+    if (name.starts_with(kCurvature)) {
+      check_curvature(name, tensor, inputs, config.d_model);
+      continue;
+    }
     if (!name.starts_with(kHistoryPrefix)) refuse_state(name, "the keys of a layer", tensor);
     check_keys(name, tensor, inputs);
   }
   for (const auto& [name, tensor] : step.replaced) {
     if (name.starts_with(kHistoryPrefix)) check_keys(name, tensor, inputs);
+    if (name.starts_with(kCurvature)) check_curvature(name, tensor, inputs, config.d_model);
     if (name.starts_with("normaliser.")) check_normaliser(name, tensor);
     if ((name.starts_with("auto.") || name.starts_with("norm_anchor.")) && tensor.numel() != 1)
       refuse_state(name, "one number", tensor);

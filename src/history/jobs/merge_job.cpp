@@ -86,7 +86,7 @@ class Merge {
     const JobConfig asked = config_for(sources_.front().journal());
     // what shows conflicts between keys, and what a joint solve needs
     const EditorNeeds needs = make_editor(asked.editor)->needs();
-    const bool has_factor = needs.statistics && !needs.null_space;
+    const bool has_factor = needs.statistics && !needs.null_space && !needs.curvature;
     if (has_factor || job_.solves)
       with_statistics(asked, ranks_, [&](const EditContext& context) { resolve(&context, has_factor, asked); });
     else

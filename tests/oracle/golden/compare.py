@@ -17,6 +17,7 @@ import time
 
 import torch
 import yaml
+from crispedit import text_gradients
 from families import bench_of
 from filters import prune
 from make_golden import read_lines
@@ -103,9 +104,13 @@ class PlainSide:
         rows = [row for row in rows if row["statistics"] and self.lacks(row["label"])]
         if not rows:
             return
-        layers = {layer for row in rows for layer in self.job["compare"][row["label"]]["layers"]}
+        sections = [self.job["compare"][row["label"]] for row in rows]
+        bent = {layer for section in sections if section["method"] == "crispedit" for layer in section["modules"]["down"]}
+        layers = bent.union(*(section.get("layers", ()) for section in sections))
         assert self.job["statistics"]["ridge"] == 0
-        self.bench.read_statistics(read_lines(self.job["statistics"]["corpus"], None), layers)
+        lines = read_lines(self.job["statistics"]["corpus"], None)
+        self.bench.read_statistics(lines, layers)
+        self.bench.gradients = text_gradients(self.bench, lines, bent) if bent else None
         for row in rows:
             used = row["statistics"]["tokens_used"]
             assert used == self.bench.tokens, f"{row['label']}: {used} tokens of a text that has {self.bench.tokens}"

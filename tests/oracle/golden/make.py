@@ -13,6 +13,7 @@ import time
 
 import torch
 from bench import Bench
+from crispedit import text_gradients
 from make_golden import read_lines, read_requests
 from methods import METHODS
 from safetensors.torch import save_file
@@ -26,6 +27,9 @@ LOCATED = dict(layers=LAYERS, values=VALUES, contexts=CONTEXTS)
 ROME = LOCATED | dict(layers=[1], covariance=True)
 ULTRAEDIT = dict(method="ultraedit", modules={"gate": [2, 3], "up": [3], "down": [4]}, lr=1e-3)
 FINE_TUNE = dict(modules={"up": [5], "down": [4, 6]}, steps=6, lr=5e-4, batch=1, weight_decay=0.0, stop_loss=0.01)
+
+CRISPEDIT = dict(method="crispedit", modules={"down": [4, 5]}, steps=6, lr=2e-3, batch=2, weight_decay=0.0, stop_loss=0.01,
+                 order="given", energy=0.99, projected="gradients", neighbours=0, neighbour_weight=1.0)  # fmt: skip
 
 
 def sections():
@@ -64,6 +68,8 @@ def sections():
         "ft": (FINE_TUNE | dict(method="ft"), mixed),
         "ft-l": (FINE_TUNE | dict(method="ft-l", batch=2, norm_constraint=1e-3), mixed),
         "ft-m-breadth-first": (FINE_TUNE | dict(method="ft-m", batch=2, order="breadth-first", target_end="eos"), [[0, 298, 1, 335, 3]]),
+        "crispedit": (CRISPEDIT, two),
+        "crispedit-neighbours": (CRISPEDIT | dict(projected="steps", neighbours=1, neighbour_weight=50.0, target_end="eos"), mixed),
         "ft-m": (FINE_TUNE | dict(method="ft-m", batch=2, weight_decay=1e-2), mixed),
     }
 
@@ -80,7 +86,9 @@ def main():
     folder = pathlib.Path(options.out)
     folder.mkdir(parents=True, exist_ok=True)
     bench = Bench(options.model)
-    bench.read_statistics(read_lines(options.corpus, options.lines), REPLAYED["layers"])
+    lines = read_lines(options.corpus, options.lines)
+    bench.read_statistics(lines, REPLAYED["layers"] + CRISPEDIT["modules"]["down"])
+    bench.gradients = text_gradients(bench, lines, CRISPEDIT["modules"]["down"])
     for name in [options.only] if options.only else goldens:
         start, (section, places) = time.time(), goldens[name]
         batches = [read_requests(options.requests, batch) for batch in places]

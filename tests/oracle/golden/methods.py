@@ -1,4 +1,5 @@
 """The plain version of each method: edit(bench, section, batches) gives the changes of each batch of requests, by weight."""
+import crispedit
 import memit_family
 import nse
 import rome
@@ -18,4 +19,5 @@ METHODS = {
     "ft": training.fine_tune,
     "ft-l": training.fine_tune,
     "ft-m": training.fine_tune,
+    "crispedit": crispedit.edit,
 }

@@ -89,7 +89,7 @@ def ultraedit(bench, section, batches):
 
 def loss_of(model, rows, method):
     """Mean over the requests of the mean NLL of their target tokens: FT reads all of them at the prompt's end."""
-    forced = method == "ft-m"
+    forced = method in ("ft-m", "crispedit")
     ids = padded([prompt + (target[:-1] if forced else []) for prompt, target in rows])
     places = [(i, len(p) - 1 + (j if forced else 0), token) for i, (p, t) in enumerate(rows) for j, token in enumerate(t)]
     each = -log_p_at(model, ids, untouched, places)
@@ -112,8 +112,8 @@ def ordered(rows, section, number, seed=0):
     return [rows[i] for i in sorted(range(len(rows)), key=lambda i: mixed((stream + i) % 2**64))]
 
 
-def train(model, names, rows, section):
-    """Of a batch of requests, in place on the leaves model.weights[names]."""
+def train(model, names, rows, section, project=None):
+    """Of a batch of requests, in place on the leaves model.weights[names]; `project(name, matrix)`: gradients, and steps if asked."""
     base = {name: model.weights[name].detach().clone() for name in names}
     leaves, constraint = [model.weights[name] for name in names], section.get("norm_constraint")
     adam = torch.optim.Adam(leaves, lr=section["lr"], weight_decay=section["weight_decay"])
@@ -126,7 +126,14 @@ def train(model, names, rows, section):
             if loss.item() >= section["stop_loss"]:
                 adam.zero_grad()
                 loss.backward()
+                before = {name: model.weights[name].detach().clone() for name in names}
+                for name, weight in zip(names, leaves if project else []):
+                    weight.grad = project(name, weight.grad)
                 adam.step()
+                if project and section["projected"] == "steps":
+                    with torch.no_grad():
+                        for name, weight in zip(names, leaves):
+                            weight[...] = before[name] + project(name, weight - before[name])
             if constraint:
                 with torch.no_grad():
                     for name, weight in zip(names, leaves):
@@ -136,14 +143,17 @@ def train(model, names, rows, section):
     return {name: (model.weights[name] - base[name]).detach() for name in names}
 
 
+def trained(model, names, rows, section, project=None):
+    """The changes by one batch, which the model then has."""
+    base = {name: model.weights[name] for name in names}
+    for name in names:
+        model.weights[name] = base[name].clone().requires_grad_(True)
+    deltas = train(model, names, rows, section, project)
+    model.weights |= base
+    return {name: model.change(name, delta) for name, delta in deltas.items() if delta.any()}
+
+
 def fine_tune(bench, section, batches):
-    model, changes = bench.fresh(section), []
+    model = bench.fresh(section)
     names = [name for kind, layer in modules_of(section) for name in model.names_of(kind, layer)]
-    for requests in batches:
-        base = {name: model.weights[name] for name in names}
-        for name in names:
-            model.weights[name] = base[name].clone().requires_grad_(True)
-        deltas = train(model, names, texts(bench, requests, section), section)
-        model.weights |= base
-        changes.append({name: model.change(name, delta) for name, delta in deltas.items() if delta.any()})
-    return changes
+    return [trained(model, names, texts(bench, requests, section), section) for requests in batches]
