@@ -195,7 +195,7 @@ function showEdit({ report, job }) {
     badges: badgesOf(report),
     facts: factsOf(report),
     notes: isRejected(report) && note("no", nothingExported, unmet, ", in report.json"),
-    sections: [summarySection(metrics), drawn[0], problemsSection(report), metricsSection(report, metrics),
+    sections: [summarySection(metrics), factsSection(report, metrics), drawn[0], problemsSection(report), metricsSection(report, metrics),
       elsewhereSection(report), examplesSection(report),
       ...drawn.slice(1), requestsSection(report, metrics), journalSection(report), jobSection(report, job)],
   });
