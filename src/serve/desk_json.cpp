@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "lancet/requests/same_fact.h"
+
 namespace lancet {
 namespace {
 
@@ -33,6 +35,15 @@ Json measured_json(const Json& metrics) {
 
 }  // namespace
 
+Json fact_json(const EditRequest& fact) {
+  return {{"prompt", marked_prompt(fact.prompt)},
+          {"subject", fact.subject},
+          {"target", fact.target},
+          {"target_true", fact.target_true.value_or("")},
+          {"paraphrases", fact.paraphrases},
+          {"neighborhood", fact.neighborhood}};
+}
+
 std::string dump_line(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 Json work_json(const WorkView& view, const StageProgress& progress) {
@@ -60,7 +71,13 @@ Json edits_json(const Journal& journal) {
       edits.push_back(edit_json(journal, batches[i], edit, replaced));
       edits.back()["batch"] = i + 1;
     }
-  for (const UndoEntry& undo : journal.undone()) undone.push_back(describe_undo(undo));
+  const std::vector<std::vector<EditRequest>> facts = journal.undone_requests();
+  for (const UndoEntry& undo : journal.undone()) {
+    Json row = describe_undo(undo);
+    row["facts"] = Json::array();
+    for (const EditRequest& fact : facts[undone.size()]) row["facts"].push_back(fact_json(fact));
+    undone.push_back(std::move(row));
+  }
   std::reverse(undone.begin(), undone.end());
   return {{"edits", edits}, {"undone", undone}, {"measured_on", journal.measured_on()}};
 }

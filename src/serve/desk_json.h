@@ -14,6 +14,9 @@ using Json = nlohmann::ordered_json;
 
 std::string dump_line(const Json& json);
 
+/// A fact as typed_requests() takes it.
+Json fact_json(const EditRequest& fact);
+
 Json work_json(const WorkView& view, const StageProgress& progress);
 
 /// The edits that stand, the latest first, and what was taken back.

@@ -46,6 +46,7 @@ class PipeEnd {
 
 EditDesk::EditDesk(const ServeOptions& options, StateClock& clock)
     : options_(options),
+      chat_(find_chat(options)),
       clock_(clock),
       lock_(options.dir, kServeFolder),
       board_({.changed = [this] { clock_.advance(); },
@@ -170,14 +171,20 @@ std::optional<int64_t> EditDesk::add(const std::string& kind, const std::string&
 }
 
 std::optional<int64_t> EditDesk::ask(const AskOrder& order, const std::shared_ptr<AnswerPipe>& pipe) {
+  if (order.is_chat && !chat_.chat) throw ConfigError(cat("chat: ", chat_.why_none));
   const auto end = std::make_shared<PipeEnd>(pipe);
-  return add("ask", cat("ask '", excerpt(order.prompt, 40), "'"), [this, order, end] {
+  const bool is_unedited = order.weights == AskedWeights::kUnedited;
+  const std::string what = cat("ask '", excerpt(order.prompt, 40), "'", is_unedited ? " without the edits" : "");
+  return add("ask", what, [this, order, end] {
     AnswerPipe& to = **end;
     try {
-      to.put(dump_line({{"begun", true}}));
+      to.put(dump_line({{"begun", true}, {"model_version", view().model_version}}));
+      const TextGenerator generator(files(), order.is_chat ? chat_.chat : std::nullopt);
       const std::vector<std::string> prompts{order.prompt};
-      session_->generate(prompts, {.tokens = order.tokens}, [&](const std::string& text) {
-        to.put(dump_line({{"text", text}}));
+      session_->ask_with(order.weights, [&](const CausalLM& model) {
+        generator.answer(model, prompts, order.options, [&](const std::string& text) {
+          to.put(dump_line({{"text", text}}));
+        });
       });
       to.close(dump_line({{"done", true}}));
     } catch (const Cancelled&) {
@@ -214,12 +221,18 @@ std::string EditDesk::do_edit(const EditCommand& order) {
     for (size_t i = 0; i < ids.size(); ++i) requests[i].id = ids[i];
   }
   const EditReport report = session_->edit(std::move(requests));
-  queue_->begin_last_part();
+  note_new_model();
   has_history_ = true;
   const std::string json = session_->report_json(report);
   show_report(json);
   keep(json);
   return success_text(count_successes(report));
+}
+
+void EditDesk::note_new_model() {
+  queue_->begin_last_part();
+  const std::lock_guard lock(mutex_);
+  ++view_.model_version;
 }
 
 std::optional<int64_t> EditDesk::undo(const UndoOrder& order) {
@@ -237,7 +250,7 @@ std::string EditDesk::do_undo(const UndoOrder& order) {
     for (const EditRecord& edit : history.journal().batches().back().edits) ids.push_back(edit.request.id);
   }
   const UndoEntry entry = session_->undo(ids);
-  queue_->begin_last_part();
+  note_new_model();
   {
     const std::lock_guard lock(mutex_);
     result_ = "null";  // what it says was measured with what is gone now
@@ -286,8 +299,25 @@ std::string EditDesk::do_push(PushJob job) {
   job.model = options_.model;
   session_->save_edits(job.output);
   const PushReport report = run_push_job(job);
+  show_push(report.record.state == PushState::kTakenBack ? "null" : to_json(report, job));
   if (!report.unmet.empty()) throw NumericError(cat(push_summary(report), ": ", join(report.unmet, "; ")));
   return push_summary(report);
+}
+
+std::optional<int64_t> EditDesk::unpush(const UnpushOrder& order) {
+  return add("unpush", "take the last push back", [this, order] { return do_unpush(order); });
+}
+
+std::string EditDesk::do_unpush(const UnpushOrder& order) {
+  const PushRecord record = undo_push(options_.dir / kEditsState, {.token = order.token});
+  show_push("null");
+  return cat("taken back: ", record.adapter.name, " at ", record.server);
+}
+
+void EditDesk::show_push(std::string report) {
+  const std::lock_guard lock(mutex_);
+  push_ = std::move(report);
+  ++view_.push_version;
 }
 
 void EditDesk::keep(const std::string& report) {
@@ -325,6 +355,11 @@ DeskView EditDesk::view() const {
 std::string EditDesk::edits_text() const {
   const std::lock_guard lock(mutex_);
   return cat(R"({"edits_version":)", view_.edits_version, R"(,"list":)", edits_, R"(,"result":)", result_, "}\n");
+}
+
+std::string EditDesk::push_text() const {
+  const std::lock_guard lock(mutex_);
+  return push_;
 }
 
 std::string EditDesk::report_text() const {

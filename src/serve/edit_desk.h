@@ -15,6 +15,7 @@
 #include "lancet/serve/page_server.h"
 #include "lancet/session/session.h"
 #include "progress_board.h"
+#include "served_chat.h"
 #include "state_clock.h"
 
 namespace lancet {
@@ -24,7 +25,9 @@ inline constexpr const char* kEditsState = "edits-state";
 
 struct AskOrder {
   std::string prompt = {};
-  int64_t tokens = GenerateTextOptions().tokens;
+  GenerateTextOptions options = {};
+  AskedWeights weights = AskedWeights::kEdited;
+  bool is_chat = false;  ///< whether the prompt is wrapped as a user's message
 };
 
 struct EditCommand {
@@ -44,10 +47,17 @@ struct ExportOrder {
   std::string name = {};  ///< name of the folder; valid
 };
 
+/// Takes the last push of the edits back.
+struct UnpushOrder {
+  std::string token = {};  ///< the other server's; empty: none
+};
+
 /// What pages show besides work.
 struct DeskView {
   std::string method = {};  ///< method in use
   int64_t edits_version = 0;
+  int64_t model_version = 0;  ///< counts changes of the weights: an answer of another number is of another model
+  int64_t push_version = 0;   ///< counts changes of push_text()
   int64_t n_edits = 0;
   bool has_report = false;
   std::string unsaved = {};  ///< why what stands is not kept; empty: it is
@@ -72,6 +82,7 @@ class EditDesk {
   std::optional<int64_t> export_as(const ExportOrder& order);
   /// Loads the edits that stand into another program's server, by what is kept of them.
   std::optional<int64_t> push(PushJob job);
+  std::optional<int64_t> unpush(const UnpushOrder& order);
   bool cancel(int64_t item) { return queue_->cancel(item); }
 
   WorkView work() const { return queue_->view(); }
@@ -80,7 +91,10 @@ class EditDesk {
   DeskView view() const;
   std::string edits_text() const;   ///< edits_json() with the last result and the version
   std::string report_text() const;  ///< report.json of the last edit; empty: none
+  /// Returns lancet-push-1 of the last push since the start that was not taken back; "null": there is none.
+  std::string push_text() const;
   const ModelFiles& files() const { return session_->files(); }
+  const ServedChat& chat() const { return chat_; }
 
   /// Ends what runs; waits some seconds for it.
   void stop();
@@ -95,16 +109,21 @@ class EditDesk {
   void restore_report(const Journal& edits);
   void show_report(const std::string& report);
   void use(const std::string& method);
+  /// The weights are others now, which nothing takes back any more.
+  void note_new_model();
   std::string do_edit(const EditCommand& order);
   std::string do_undo(const UndoOrder& order);
   std::string do_measure();
   std::string do_export(const ExportOrder& order);
   std::string do_push(PushJob job);
+  std::string do_unpush(const UnpushOrder& order);
+  void show_push(std::string report);
   /// The edits changed: kept on disk, with the report of the edit that did it (empty: an undo did), and told to pages.
   void keep(const std::string& report = {});
   void tell(const Journal& journal);
 
   const ServeOptions& options_;
+  const ServedChat chat_;
   StateClock& clock_;
   OutputLock lock_;
   ProgressBoard board_;
@@ -113,7 +132,7 @@ class EditDesk {
   bool has_history_ = false;  ///< whether there is a history of edits; making one of none reads the whole checkpoint
   mutable std::mutex mutex_;  ///< guards what follows
   DeskView view_;
-  std::string edits_, result_ = "null", report_;
+  std::string edits_, result_ = "null", report_, push_ = "null";
   std::unique_ptr<WorkQueue> queue_;
 };
 

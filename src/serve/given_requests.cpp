@@ -32,6 +32,19 @@ std::string fact_text(const nlohmann::json& fact, const char* key, size_t number
   return found->get<std::string>();
 }
 
+/// Texts of a list, without empty ones.
+std::vector<ConfigTree> fact_texts(const nlohmann::json& fact, const char* key, size_t number) {
+  std::vector<ConfigTree> texts;
+  const auto found = fact.find(key);
+  if (found == fact.end()) return texts;
+  const auto is_text = [](const nlohmann::json& one) { return one.is_string(); };
+  if (!found->is_array() || !std::ranges::all_of(*found, is_text))
+    throw ConfigError(cat("fact ", number, ": ", key, ": expected a list of texts"));
+  for (const nlohmann::json& text : *found)
+    if (!text.get<std::string>().empty()) texts.push_back(ConfigTree::text(text.get<std::string>()));
+  return texts;
+}
+
 /// A file that is there while this is.
 class ShortLivedFile {
  public:
@@ -72,9 +85,12 @@ GivenRequests typed_requests(const nlohmann::json& facts) {
   for (size_t i = 0; i < facts.size(); ++i) {
     if (!facts[i].is_object()) throw ConfigError(cat("fact ", i + 1, ": expected prompt, subject and target"));
     ConfigTree record = ConfigTree::map();
-    for (const char* key : {"prompt", "subject", "target"})
+    for (const char* key : {"prompt", "subject", "target", "target_true"})
       if (std::string text = fact_text(facts[i], key, i + 1); !text.empty())
         record.set(key, ConfigTree::text(std::move(text)));
+    for (const char* key : {"paraphrases", "neighborhood"})
+      if (std::vector<ConfigTree> texts = fact_texts(facts[i], key, i + 1); !texts.empty())
+        record.set(key, ConfigTree::list(std::move(texts)));
     records.push_back(std::move(record));
   }
   return {parse_requests(ConfigTree::list(std::move(records))), true};

@@ -20,7 +20,7 @@ struct GivenRequests {
   bool are_numbered = false;  ///< ids are their places: other numbers say as much
 };
 
-/// [{prompt, subject, target}]. Throws: ConfigError.
+/// [{prompt, subject, target, target_true, paraphrases, neighborhood}]; an empty text is none. Throws: ConfigError.
 GivenRequests typed_requests(const nlohmann::json& facts);
 
 /// Files that were sent and wait to be edited; the latest few.

@@ -68,20 +68,15 @@ class CompletionWork {
 
 ServedModel served_model(const EditDesk& desk, const ServeOptions& options) {
   const ModelFiles& files = desk.files();
-  ServedModel model{.name = std::filesystem::canonical(options.model).filename().string(),
-                    .folder = options.model.string(),
-                    .created = seconds_since_1970(),
-                    .tokenizer = files.tokenizer.get(),
-                    .vocab_size = files.config.vocab_size,
-                    .max_positions = files.config.max_positions,
-                    .end_ids = files.config.eos_ids};
-  try {
-    model.chat =
-        options.chat_template.empty() ? ChatTemplate::of(options.model) : ChatTemplate::by_hand(options.chat_template);
-  } catch (const TokenizerError& error) {
-    model.why_no_chat = error.what();
-  }
-  return model;
+  return {.name = std::filesystem::canonical(options.model).filename().string(),
+          .folder = options.model.string(),
+          .created = seconds_since_1970(),
+          .tokenizer = files.tokenizer.get(),
+          .vocab_size = files.config.vocab_size,
+          .max_positions = files.config.max_positions,
+          .end_ids = files.config.eos_ids,
+          .chat = desk.chat().chat,
+          .why_no_chat = desk.chat().why_none};
 }
 
 HttpReply json_text_reply(const std::string& json) { return {.body = json + "\n"}; }

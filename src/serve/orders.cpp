@@ -66,11 +66,36 @@ ExportKind export_kind(const std::string& kind) {
 
 constexpr int64_t kAnyNumber = int64_t{1} << 53U;
 
+AskedWeights asked_weights(const std::string& name) {
+  if (name == "edited") return AskedWeights::kEdited;
+  if (name == "unedited") return AskedWeights::kUnedited;
+  throw ConfigError(cat("weights '", printable(name), "': expected edited or unedited"));
+}
+
+ConfigTree number_tree(const nlohmann::json& json, const char* key) {
+  const nlohmann::json& number = json.at(key);
+  if (number.is_number_integer()) return ConfigTree::number(number.get<int64_t>());
+  if (number.is_number()) return ConfigTree::number(number.get<double>());
+  throw ConfigError(cat(key, ": expected a number"));
+}
+
 }  // namespace
 
 AskOrder parse_ask(const HttpRequest& request) {
-  const nlohmann::json json = object_of(request, {"prompt", "tokens"});
-  return {text_at(json, "prompt"), number_at(json, "tokens", 1, kLongestAnswer)};
+  const nlohmann::json json =
+      object_of(request, {"prompt", "tokens", "temperature", "top_k", "top_p", "seed", "weights", "chat"});
+  ConfigTree sampling = ConfigTree::map();
+  for (const char* key : {"temperature", "top_k", "top_p", "seed"})
+    if (json.contains(key)) sampling.set(key, number_tree(json, key));
+  AskOrder order{.prompt = text_at(json, "prompt"),
+                 .options = parse_generate_options(sampling, [](std::string_view key) { return std::string(key); })};
+  order.options.tokens = number_at(json, "tokens", 1, kLongestAnswer);
+  if (json.contains("weights")) order.weights = asked_weights(text_at(json, "weights"));
+  if (json.contains("chat")) {
+    if (!json.at("chat").is_boolean()) throw ConfigError("chat: expected true or false");
+    order.is_chat = json.at("chat").get<bool>();
+  }
+  return order;
 }
 
 EditCommand parse_edit(const HttpRequest& request, const SentFiles& files) {
@@ -125,6 +150,11 @@ PushJob parse_push(const HttpRequest& request) {
     add_push_threshold(job, metric, share.get<double>());
   }
   return job;
+}
+
+UnpushOrder parse_unpush(const HttpRequest& request) {
+  const nlohmann::json json = object_of(request, {"token"});
+  return {json.contains("token") ? text_at(json, "token") : ""};
 }
 
 int64_t parse_cancel(const HttpRequest& request) {

@@ -16,6 +16,7 @@ void parse_measure(const HttpRequest& request);
 UndoOrder parse_undo(const HttpRequest& request);
 ExportOrder parse_export(const HttpRequest& request);
 PushJob parse_push(const HttpRequest& request);
+UnpushOrder parse_unpush(const HttpRequest& request);
 int64_t parse_cancel(const HttpRequest& request);  ///< the item
 
 }  // namespace lancet

@@ -13,6 +13,8 @@
 #include "lancet/http/http_server.h"
 #include "lancet/http/request_guard.h"
 #include "lancet/pages/report_page.h"
+#include "lancet/push/inference_server.h"
+#include "lancet/requests/request.h"
 #include "openai/api_problem.h"
 #include "openai_routes.h"
 #include "orders.h"
@@ -27,6 +29,7 @@ using std::chrono::milliseconds;
 constexpr int64_t kMostFileBytes = int64_t{16} << 20U;
 constexpr int64_t kMostBodyBytes = int64_t{1} << 20U;
 constexpr milliseconds kLongestPoll{15000};
+constexpr int64_t kMostExamples = 6;
 
 struct PageFile {
   const char* path;
@@ -36,6 +39,9 @@ struct PageFile {
 constexpr PageFile kPageFiles[] = {{"/", "serve.html", "text/html; charset=utf-8"},
                                    {"/serve.css", "serve.css", "text/css; charset=utf-8"},
                                    {"/serve.js", "serve.js", "text/javascript; charset=utf-8"},
+                                   {"/ask.js", "ask.js", "text/javascript; charset=utf-8"},
+                                   {"/edit.js", "edit.js", "text/javascript; charset=utf-8"},
+                                   {"/push.js", "push.js", "text/javascript; charset=utf-8"},
                                    {"/icon.svg", "icon.svg", "image/svg+xml"}};
 
 /// Own files and own addresses alone, in no frame; nothing is kept by browsers.
@@ -49,10 +55,27 @@ const std::vector<std::pair<std::string, std::string>> kHeaders{
     {"Cross-Origin-Opener-Policy", "same-origin"},
     {"Cache-Control", "no-store"}};
 
+/// What a person sees who opens the page as it cannot be opened.
+HttpReply refusal_page(const Refusal& refusal) {
+  if (refusal.status == 401)
+    return {.status = 401, .type = "text/html; charset=utf-8", .body = std::string(serve_asset("no-access.html"))};
+  return {.status = refusal.status, .type = "text/plain; charset=utf-8", .body = refusal.message + "\n"};
+}
+
 HttpReply json_reply(const Json& json) { return {.body = dump_line(json) + "\n"}; }
 
 std::string url_host(const std::string& host) {
   return host.find(':') == std::string::npos ? host : cat("[", host, "]");
+}
+
+/// The first facts of a file, else those that are built in.
+Json example_facts(const std::filesystem::path& file) {
+  if (file.empty()) return Json::parse(serve_asset("examples.json"));
+  RequestFileOptions options;
+  options.range.limit = kMostExamples;
+  Json examples = Json::array();
+  for (const EditRequest& fact : load_request_file(file, options).requests) examples.push_back(fact_json(fact));
+  return examples;
 }
 
 HttpReply download(std::string body, const std::string& type, const std::string& name) {
@@ -67,6 +90,7 @@ class PageServer::Impl {
  public:
   explicit Impl(const ServeOptions& options)
       : options_(options),
+        examples_(example_facts(options.examples)),
         token_(make_access_token()),
         server_(options.host, options.port),
         guard_(guard_options()),
@@ -91,6 +115,7 @@ class PageServer::Impl {
 
  private:
   static HttpReply write_refusal(const HttpRequest& request, const Refusal& refusal) {
+    if (request.path == kPageFiles[0].path && request.method == "GET") return refusal_page(refusal);
     if (!request.path.starts_with(kApiPaths)) return error_reply(refusal.status, refusal.message);
     return api_error_reply({.status = refusal.status, .message = refusal.message});
   }
@@ -126,6 +151,7 @@ class PageServer::Impl {
     get("/api/about", &Impl::about);
     get("/api/state", &Impl::state);
     get("/api/edits", &Impl::edits);
+    get("/api/pushed", &Impl::pushed);
     get("/api/report.json", &Impl::report_json);
     get("/api/report.html", &Impl::report_html);
     post("/api/ask", &Impl::ask);
@@ -134,6 +160,7 @@ class PageServer::Impl {
     post("/api/measure", &Impl::measure);
     post("/api/export", &Impl::export_as);
     post("/api/push", &Impl::push);
+    post("/api/unpush", &Impl::unpush);
     post("/api/cancel", &Impl::cancel);
     post("/api/file", &Impl::file);
     routes.back().body_type = "application/octet-stream";
@@ -145,10 +172,15 @@ class PageServer::Impl {
   HttpReply about(const HttpRequest&) {
     Json methods = Json::array();
     for (const EditorRow& row : editor_table()) methods.push_back({{"name", row.name}, {"summary", row.summary}});
+    const ServedChat& chat = desk_.chat();
     return json_reply({{"model", options_.model.string()},
                        {"dir", options_.dir.string()},
                        {"default_method", desk_.default_method()},
                        {"methods", methods},
+                       {"examples", examples_},
+                       {"chat", chat.chat ? Json(chat.chat->name()) : Json()},
+                       {"why_no_chat", chat.why_none},
+                       {"servers", server_kinds()},
                        {"most_facts", options_.most_facts},
                        {"most_file_bytes", kMostFileBytes},
                        {"version", LANCET_VERSION}});
@@ -162,6 +194,8 @@ class PageServer::Impl {
     Json json{{"state", now},
               {"method", view.method},
               {"edits_version", view.edits_version},
+              {"model_version", view.model_version},
+              {"push_version", view.push_version},
               {"n_edits", view.n_edits},
               {"has_report", view.has_report},
               {"unsaved", view.unsaved}};
@@ -203,6 +237,8 @@ class PageServer::Impl {
   HttpReply export_as(const HttpRequest& request) { return queued(desk_.export_as(parse_export(request))); }
 
   HttpReply push(const HttpRequest& request) { return queued(desk_.push(parse_push(request))); }
+  HttpReply unpush(const HttpRequest& request) { return queued(desk_.unpush(parse_unpush(request))); }
+  HttpReply pushed(const HttpRequest&) { return {.body = desk_.push_text() + "\n"}; }
 
   HttpReply cancel(const HttpRequest& request) {
     if (desk_.cancel(parse_cancel(request))) return json_reply({{"cancelled", true}});
@@ -235,6 +271,7 @@ class PageServer::Impl {
   }
 
   const ServeOptions options_;
+  const Json examples_;
   const std::string token_;
   HttpServer server_;
   RequestGuard guard_;

@@ -1,5 +1,7 @@
 #include "active_edits.h"
 
+#include <torch/types.h>
+
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/core/visible_text.h"
@@ -7,6 +9,34 @@
 #include "lancet/pipeline/edit_recorder.h"
 
 namespace lancet {
+namespace {
+
+/// Weights that a model has, which come back at the end: no number of them is computed again, which could fail.
+class KeptWeights {
+ public:
+  KeptWeights(CausalLM& model, const std::vector<WeightTransaction::Entry>& entries) : model_(model) {
+    for (const WeightTransaction::Entry& entry : entries)
+      kept_.emplace_back(entry.id, model.weight(entry.id).to(entry.original.device()));
+  }
+  ~KeptWeights() {
+    const torch::NoGradGuard no_grad;
+    for (auto& [id, weight] : kept_) {
+      const Tensor own = model_.weight(id);
+      if (own.device() == weight.device())
+        model_.set_weight(id, std::move(weight));
+      else
+        own.copy_(weight);
+    }
+  }
+  KeptWeights(const KeptWeights&) = delete;
+  KeptWeights& operator=(const KeptWeights&) = delete;
+
+ private:
+  CausalLM& model_;
+  std::vector<std::pair<WeightId, Tensor>> kept_;  ///< weights, where the transaction solves
+};
+
+}  // namespace
 
 ActiveEdits::ActiveEdits(const ModelFiles& files, CausalLM& model)
     : files_(files),
@@ -33,14 +63,9 @@ void ActiveEdits::put_exact() {
 }
 
 void ActiveEdits::while_unedited(const std::function<void()>& use) {
+  const KeptWeights kept(model_, transaction_.entries());
   transaction_.put_unedited();
-  try {
-    use();
-  } catch (...) {
-    transaction_.round_as_written();
-    throw;
-  }
-  transaction_.round_as_written();
+  use();
 }
 
 void ActiveEdits::put_back() {

@@ -40,7 +40,8 @@ class ActiveEdits {
 
   /// The weights that the next batch is made on.
   void put_exact();
-  /// The weights as they were before the first edit, while `use` runs.
+  /// The weights as they were before the first edit, while `use` runs; then those that the model had, to the bit, also
+  /// where it throws.
   void while_unedited(const std::function<void()>& use);
   /// The weights as the edits leave them, from the unedited ones on: the same additions in the same order give the same
   /// bits.

@@ -130,6 +130,11 @@ class Session::Impl {
 
   void ask(const std::function<void(const AskableModel&)>& use) { use({model_, *files_->tokenizer, alone()}); }
 
+  void ask_with(AskedWeights weights, const std::function<void(const CausalLM&)>& use) {
+    if (weights == AskedWeights::kEdited) return use(model_);
+    edits_.while_unedited([&] { use(model_); });
+  }
+
   std::vector<Answer> generate(std::span<const std::string> prompts, const GenerateTextOptions& options,
                                const std::function<void(const std::string&)>& on_text) {
     return generator_.answer(model_, prompts, options, on_text);
@@ -333,6 +338,10 @@ StandingMeasure Session::measure() {
 
 void Session::ask(const std::function<void(const AskableModel& model)>& use) {
   impl_->call([&] { impl_->ask(use); });
+}
+
+void Session::ask_with(AskedWeights weights, const std::function<void(const CausalLM& model)>& use) {
+  impl_->call([&] { impl_->ask_with(weights, use); });
 }
 
 std::vector<Answer> Session::generate(std::span<const std::string> prompts, const GenerateTextOptions& options,

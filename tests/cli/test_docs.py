@@ -130,7 +130,7 @@ TESTED = {
     "lancet generate --model DIR": "test_generate.test_a_terminal_is_asked_until_ctrl_d",
     "lancet generate --model DIR --prompts prompts.txt --tokens 30 --json": "test_generate.test_prompts_of_every_source_have_the_same_answers",
     "some-program | lancet generate --model DIR --json": "test_generate.test_a_pipe_is_answered_line_by_line",
-    "lancet serve --model data/demo-model": "test_serve.test_ask_edit_undo_and_a_restart",
+    "lancet serve --model data/demo-model --examples data/requests/demo.json": "test_serve_page.test_by_the_keyboard_alone",
     "lancet serve --model DIR --set editor.method=rome --set run.dtype=f32": "test_serve.test_the_command_line_chooses_method_port_and_folder",
     "lancet serve --model DIR --dir out/talk": "test_serve.test_the_command_line_chooses_method_port_and_folder",
     "lancet serve --model DIR --port 8765": "test_serve.test_the_command_line_chooses_method_port_and_folder",

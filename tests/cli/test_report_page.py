@@ -161,6 +161,29 @@ def test_it_names_what_was_rejected(pages):
     says(text, "✕ Rejected", "2 facts tried in small", "Nothing was exported", "expected <at least> 0.9", "1 of 1 threshold missed")
 
 
+def test_each_fact_has_its_bars_and_how_much_its_text_changed(pages):
+    """Heights are the shares, read from the picture; the worst first, as in the table."""
+    report = small()
+    report["requests"][0]["continuation"] = {"before": " it lies in Paris , France", "after": " it lies in Rome"}
+    report["requests"][1]["continuation"] = {"before": "x", "after": "x"}
+    for look in ({}, {"width": 375, "height": 800, "dark": True}):
+        page = pages.show(report, **look)
+        strips = page.value("""[...document.querySelectorAll('#facts .strip')].map((strip) => [strip.querySelector('.name').textContent, strip.querySelector('.num').textContent,
+          Object.fromEntries([...strip.querySelectorAll('path')].map((path) => [path.getAttribute('class'), path.getAttribute('d')])),
+          [...strip.querySelectorAll('rect')].map((one) => one.textContent), strip.querySelector('svg').getAttribute('aria-label')])""")
+        assert strips == [
+            ["efficacy_prob", "25.0\xa0% → 75.0\xa0%", {"was": "M0.1 1V0.5h0.4V1ZM1.1 1V0.97h0.4V1Z", "now": "M0.5 1V0.5h0.4V1ZM1.5 1V0h0.4V1Z"},
+             ["P two → Oslo: 50.0\xa0% → 50.0\xa0%", "P one → Rome: 0.0\xa0% → 100.0\xa0%"], "efficacy_prob: 25.0\xa0% → 75.0\xa0%, by fact for 2 facts"],
+            ["text changed", "25.0\xa0%", {"now": "M0.1 1V0.97h0.8V1ZM1.1 1V0.5h0.8V1Z"}, ["P two → Oslo: 0.0\xa0%", "P one → Rome: 50.0\xa0%"],
+             "text changed: 25.0\xa0%, by fact for 2 facts"]]  # fmt: skip
+        assert page.value("document.querySelector('#facts').getBoundingClientRect().top") < page.value("document.querySelector('#metrics').getBoundingClientRect().top")
+    report["requests"] = [copy.deepcopy(report["requests"][i % 2]) | {"id": str(i)} for i in range(1000)]
+    page = pages.show(report)
+    assert page.value("document.querySelectorAll('#facts .strip:first-child rect').length") == 400 and "the first 400 of 1,000" in page.text("#facts")
+    for without in (small(metrics={}, requests=[{"id": "a", "prompt": "P", "target": "T"}]), small(requests=[])):
+        assert pages.show(without).value("document.querySelector('#facts') === null")
+
+
 def test_it_shows_intervals_units_groups_and_costs(pages):
     report = small(later={"unknown": {"before": 1}})
     report["metrics"]["efficacy_prob"]["interval"] = {"before": [0.2, 0.3], "after": [0.625, 0.875]}
@@ -348,9 +371,9 @@ def test_values_lie_between_the_ticks_of_their_axis(pages):
     first, second = numbers(page, "#cost figure:first-child rect", "width")
     assert first == pytest.approx(2 * second, abs=0.2)
     assert "NaN" not in page.value("document.querySelector('main').innerHTML")
-    for plot in range(page.value("document.querySelectorAll('svg').length")):
-        told = page.value(f"(() => {{ const one = document.querySelectorAll('svg')[{plot}]; return ['aria-labelledby', 'aria-describedby'].map((name) => document.getElementById(one.getAttribute(name)).textContent); }})()")
-        assert page.value(f"document.querySelectorAll('svg')[{plot}].getAttribute('role')") == "img" and all(told)
+    for plot in range(page.value("document.querySelectorAll('svg.plot').length")):
+        told = page.value(f"(() => {{ const one = document.querySelectorAll('svg.plot')[{plot}]; return ['aria-labelledby', 'aria-describedby'].map((name) => document.getElementById(one.getAttribute(name)).textContent); }})()")
+        assert page.value(f"document.querySelectorAll('svg.plot')[{plot}].getAttribute('role')") == "img" and all(told)
     assert texts(page, "#stream desc")[0] == "efficacy_prob: 3 values, from 50 to 100"
 
 
@@ -388,6 +411,26 @@ def test_best_is_said_only_where_intervals_part(pages, intervals, best):
     assert texts(page, "td.best .after") == best
 
 
+def test_a_comparison_has_what_each_run_answers_by_fact(pages):
+    one, two = judged(), judged()
+    two["requests"][1]["verdict"] = {"success": True}
+    two["requests"][1]["continuation"] = {"before": "x", "after": " Oslo " + "<b>" * 100}
+    page = pages.compare({"one": one, "two": two})
+    rows = page.value("[...document.querySelectorAll('#answers tbody tr')].map((row) => [...row.children].map((cell) => cell.textContent))")
+    assert rows == [["P two → Oslo", "x", "y ✕ did not take", rows[0][3]], ["P one → Rome", "Paris is", "Rome, of", "Rome, of"]], "where they differ comes first"
+    assert rows[0][3].startswith("Oslo <b><b>") and len(rows[0][3]) < 200
+    assert texts(page, "#answers thead th") == ["fact", "before", "one", "two"] and texts(page, "#answers mark") == ["Oslo", "Rome", "Rome"]
+    many = judged()
+    many["requests"] = [copy.deepcopy(many["requests"][i % 2]) | {"id": str(i)} for i in range(300)]
+    page = pages.compare({"one": many, "two": many})
+    assert page.value("document.querySelectorAll('#answers tbody tr').length") == 200
+    says(page.text("#answers"), "The first 200 of 300")
+    for report in (one, two):
+        for request in report["requests"]:
+            del request["continuation"]
+    assert pages.compare({"one": one, "two": two}).value("document.querySelector('#answers') === null")
+
+
 def test_a_comparison_keeps_apart_what_is_not_comparable(pages):
     model, requests, protocol = small(), small(), with_after(0.75, protocol="by rank")
     model["model"]["content_hash"] = "def"
@@ -407,8 +450,8 @@ def test_a_comparison_says_of_each_run_how_many_edits_took(pages):
     none, neutral = judged(), judged() | {"accept": {}}
     none["verdicts"]["took"] = 0
     page = pages.compare({"one": neutral, "two": none})
-    assert texts(page, ".runs tbody tr:nth-child(1) td") == ["no thresholds", "✓ accepted"]
-    assert texts(page, ".runs tbody tr:nth-child(2) td") == ["1 of 2", "✕ 0 of 2"]
+    assert texts(page, "#metrics .runs tbody tr:nth-child(1) td") == ["no thresholds", "✓ accepted"]
+    assert texts(page, "#metrics .runs tbody tr:nth-child(2) td") == ["1 of 2", "✕ 0 of 2"]
 
 
 def test_a_comparison_draws_the_front_of_success_and_specificity(pages):

@@ -80,8 +80,10 @@ def test_ask_edit_undo_and_a_restart(start, lancet, settings, tmp_path):
     before = server.ask(PROMPT)
     assert "Vancouver" in before
     assert server.do("/api/edit", {"facts": FACTS}).startswith("3 of 3 edits took")
-    assert "London" in server.ask(PROMPT)
+    edited = server.ask(PROMPT, tokens=400)
+    assert "London" in edited and server.ask(PROMPT, weights="unedited") == before
     told = server.edits()
+    assert server.state()["model_version"] == 1
     for request, fact in zip(told["result"]["requests"], FACTS, strict=True):
         assert request["target"] == fact["target"] and request["verdict"] == {"success": True, "took": True, "cause": None, "why": None}
         assert fact["target"] in request["continuation"]["after"] and fact["target"] not in request["continuation"]["before"]
@@ -91,6 +93,11 @@ def test_ask_edit_undo_and_a_restart(start, lancet, settings, tmp_path):
     assert [edit["id"] for edit in told["list"]["edits"]] == ["0", "1", "2"] and all(edit["success"] and edit["method"] == "memit" for edit in told["list"]["edits"])
 
     # the bytes of the same edits by `lancet edit`, and by `lancet apply` of what was kept
+    lines = ask_line_by_line(server, weights="unedited")  # stopped while the weights are the unedited ones
+    item = next(lines)["item"]
+    assert next(lines)["begun"] and server.send("POST", "/api/cancel", {"item": item})[0] == 200
+    assert list(lines)[-1] in ({"cancelled": True}, {"done": True})
+    assert server.ask(PROMPT, tokens=400) == edited
     job = lancet.write({"model": str(DEMO), "requests": FACTS, "output": {"dir": "edited"}})
     assert lancet.run("edit", job, *(f"--set={setting}" for setting in settings)).returncode == 0
     exported = server.export("checkpoint", "whole")
@@ -98,11 +105,18 @@ def test_ask_edit_undo_and_a_restart(start, lancet, settings, tmp_path):
     applied = lancet.run("apply", server.dir / "edits-state", "--to", DEMO, "--out", "applied")
     assert applied.returncode == 0, applied.stderr
     assert digest(lancet.folder / "applied") == digest(exported)
+    for how in ({}, {"temperature": 1.5, "seed": 3}):
+        flags = [word for key, value in how.items() for word in (f"--{key}", str(value))]
+        for model, weights in [(DEMO, "unedited"), (exported, "edited")]:
+            told_there = lancet.run("generate", "--model", model, "--prompt", PROMPT, "--tokens", "6", "--json", *flags)
+            assert json.loads(told_there.stdout.splitlines()[0])["text"] == server.ask(PROMPT, weights=weights, **how), (how, weights)
     assert server.get("/api/report.json")["format"] == "lancet-report-1"
     assert documents_of(server.get("/api/report.html").decode())["report"] == server.get("/api/report.json")
 
     assert server.undo("1").startswith("took back 1 fact; what this gives up: ")
     assert [edit["id"] for edit in server.edits()["list"]["edits"]] == ["0", "2"]
+    (gone,) = server.edits()["list"]["undone"]
+    assert gone["edits"] == ["1"] and gone["facts"] == [FACTS[1] | {"target_true": "", "paraphrases": [], "neighborhood": []}]
     fewer = digest(server.export("checkpoint", "fewer"))
     assert fewer not in (digest(exported), digest(DEMO))
     assert server.do("/api/edit", {"facts": MORE[:1]}) and [edit["id"] for edit in server.edits()["list"]["edits"]] == ["3", "0", "2"]
@@ -267,7 +281,7 @@ def test_two_clients_at_once(start):
 def test_an_answer_comes_while_it_is_made_and_can_be_stopped(shared):
     lines = ask_line_by_line(shared)
     item = next(lines)["item"]
-    assert next(lines) == {"begun": True} and next(lines)["text"]
+    assert next(lines) == {"begun": True, "model_version": 0} and next(lines)["text"]
     assert shared.state()["running"]["item"] == item, "the first words are here, and the model is still at it"
     assert shared.send("POST", "/api/cancel", {"item": item}) == (200, {"cancelled": True})
     assert list(lines)[-1] == {"cancelled": True} and shared.end_of(item)["outcome"] == "cancelled"
@@ -278,9 +292,9 @@ def test_an_answer_comes_while_it_is_made_and_can_be_stopped(shared):
     assert shared.end_of(item)["outcome"] == "cancelled"
 
 
-def ask_line_by_line(server, tokens=490):
+def ask_line_by_line(server, tokens=490, **how):
     connection = server.connection()
-    body = json.dumps({"prompt": PROMPT, "tokens": tokens})
+    body = json.dumps({"prompt": PROMPT, "tokens": tokens} | how)
     connection.request("POST", "/api/ask", body, {"X-Lancet-Token": server.token, "Content-Type": "application/json"})
     reply = connection.getresponse()
     assert reply.status == 200 and reply.getheader("Transfer-Encoding") == "chunked"
@@ -502,6 +516,7 @@ def test_other_methods_and_broken_requests_are_refused(unchanged):
         ("/api/edit", b'{"file": 1, "facts": []}', "expected facts, or a file"), ("/api/edit", b"[" * 100000, "deeper"), ("/api/edit", b"\xff", "JSON"),
         ("/api/ask", b'{"prompt": "x"}', "tokens: expected a whole number"), ("/api/ask", b'{"prompt": "x", "tokens": 0}', "from 1 to"),
         ("/api/ask", b'{"prompt": "x", "tokens": 1e9}', "tokens"), ("/api/ask", b'{"tokens": 5}', "prompt: expected a text"),
+        ("/api/ask", b'{"prompt": "x", "tokens": 5, "chat": true}', "chat: "), ("/api/ask", b'{"prompt": "x", "tokens": 5, "seed": 1}', "seed: the likeliest"),
         ("/api/undo", b'{"ids": [1], "edits_version": 1}', "list of texts"), ("/api/undo", b'{"ids": []}', "edits_version"), ("/api/cancel", b'{"item": "x"}', "item"),
         *[("/api/export", json.dumps({"kind": "peft", "name": name}).encode(), "name '")
           for name in ("", ".", "..", "../x", "/etc/x", "a/b", "a\\b", ".hidden", "-rf", "a\x00b", "a b", "é", "x" * 81, "edits-state", "last-report.json", "a.")],

@@ -114,9 +114,10 @@ def test_log_probabilities_are_those_of_transformers(client, model):
     assert "".join(told.tokens[len(ids) :]) == new
 
 
-def test_chats_are_wrapped_as_the_checkpoint_says(client, lancet, model):
+def test_chats_are_wrapped_as_the_checkpoint_says(server, client, lancet, model):
     expected = generated(lancet, model, "--chat", "--tokens", "10", "--prompt", " Who? ")[0]
     how = {"model": "chatty", "messages": [{"role": "user", "content": " Who? "}], "max_completion_tokens": 10, "temperature": 0}
+    assert server.ask(" Who? ", tokens=10, chat=True) == expected and server.get("/api/about")["chat"] == "llama-2"
     answer = client.chat.completions.create(**how, logprobs=True, top_logprobs=2)
     assert answer.choices[0].message.content == expected and answer.choices[0].message.role == "assistant"
     scored = answer.choices[0].logprobs.content

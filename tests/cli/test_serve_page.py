@@ -6,6 +6,7 @@ from urllib.parse import urlparse
 
 import pytest
 from conftest import DATA, LANCET, ROOT
+from inference_stand_ins import Vllm
 from served import Served
 from test_report import BROWSER, needs_browser
 
@@ -13,7 +14,7 @@ pytestmark = needs_browser
 DEMO = DATA / "demo-model"
 FACTS = [("{}, created in", "Piranha Games", "London"), ("{}, the", "Lerin Duarte", "goaltender"), ("{} is produced by", "Toyota Alphard", "Chrysler")]
 PROMPT = "Piranha Games, created in"
-ANSWERED = "document.querySelector('#answer-state').textContent === 'the answer:'"
+ANSWERED = "!document.querySelector('#ask-go').disabled && [...document.querySelectorAll('#answers > :first-child .state')].every((e) => e.textContent === '')"
 IDLE = "document.querySelector('#work').hidden"
 
 
@@ -35,9 +36,9 @@ def cache(tmp_path_factory):
 def start(cache, tmp_path):
     started = []
 
-    def start(*more):
+    def start(*more, arguments=()):
         settings = ["editor.values.steps=30", "statistics.tokens=4000", f"statistics.cache={cache}", *more]
-        started.append(Served(LANCET, tmp_path, "--model", DEMO, settings=settings))
+        started.append(Served(LANCET, tmp_path, "--model", DEMO, *arguments, settings=settings))
         return started[-1]
 
     yield start
@@ -63,11 +64,22 @@ def is_as_it_should(page, server):
     assert page.value("document.documentElement.scrollWidth") <= page.width, "no scrolling to the side"
 
 
+def answers(page, row=1):
+    """What the model said without the edits, and with them; of these nothing where none stood."""
+    sides = (f"#answers > :nth-child({row}) .side.{side}" for side in ("before", "after"))
+    return [page.text(f"{side} bdi") if page.is_shown(side) else None for side in sides]
+
+
 def ask(page, prompt):
     page.fill("#ask-prompt", prompt)
     page.click("#ask-go")
     page.until(ANSWERED)
-    return page.text("#answer-text")
+    assert page.text("#answers > :first-child .prompt") == prompt and not page.is_shown("#ask-stop") and not page.is_shown("#ask-error")
+    return answers(page)
+
+
+def is_stale(page, row=1):
+    return page.is_shown(f"#answers > :nth-child({row}) .why") and page.is_shown(f"#answers > :nth-child({row}) button")
 
 
 def pictures_folder():
@@ -83,10 +95,11 @@ def take_picture(page, path, **options):
 
 
 def test_ask_edit_undo_restart_and_export(start, browser):
-    server = start()
+    server = start(arguments=("--examples", DATA / "requests" / "demo.json"))
     page = browser.open(server.address)
     page.until("document.querySelector('h1').textContent === 'demo-model'")
-    assert "Vancouver" in ask(page, PROMPT)
+    base, none = ask(page, PROMPT)
+    assert "Vancouver" in base and none is None and not is_stale(page)
     for i, fact in enumerate(FACTS, 1):
         if i > 1:
             page.click("#fact-add")
@@ -101,27 +114,43 @@ def test_ask_edit_undo_restart_and_export(start, browser):
         before, after = (page.text(f"#result .pairs > :nth-child({i}) .{side} bdi") for side in ("before", "after"))
         assert target in after and target not in before and "took" in row and "efficacy_argmax 0.0 % → 100.0 %" in row, row
     assert page.text("#result tbody tr:first-child").split() == ["efficacy_argmax", "0.0", "%", "100.0", "%", "3"]
-    assert "London" in ask(page, PROMPT) and page.text("#count") == "3 edits stand"
+    page.until("document.querySelector('#count').textContent === '3 edits stand'")
+    assert is_stale(page) and answers(page) == [base, None]
+    page.click("#answers > :first-child button")
+    page.until(ANSWERED + " && document.querySelector('#answers .side.after bdi').textContent")
+    edited = answers(page)[1]
+    assert answers(page)[0] == base and "London" in edited and not is_stale(page)
     page.until(IDLE)
     page.value("document.activeElement.blur(), scrollTo(0, 0)")
     if folder := pictures_folder():
-        take_picture(page, folder / "serve-wide.png", height=1130, scale=0.8)
+        take_picture(page, folder / "serve-wide.png", height=1380, scale=0.8)
+    assert ask(page, PROMPT) == [base, edited], "both asked anew"
 
     other = browser.open(server.address, width=360, height=780, dark=True)  # a second tab, on a telephone
     until_n(other, "#edit-list .stands", 3)
     until_n(other, "#result .sides", 3)
     assert other.value("getComputedStyle(document.body).backgroundColor") == "rgb(14, 19, 26)"
+    if folder:
+        ask(other, PROMPT)
+        take_picture(other, folder / "serve-narrow.png", height=1400, scale=0.9)
     for each in (page, other):
         each.value("document.querySelectorAll('details').forEach((one) => (one.open = true))")
         is_as_it_should(each, server)
-    if folder:
-        take_picture(other, folder / "serve-narrow.png", height=1560, scale=0.9)
     page.click("#edit-list .stands:nth-child(2) button")
     for each in (page, other):
         until_n(each, "#edit-list .stands", 2)
         assert "Lerin Duarte" not in each.text("#edit-list")
     assert page.text("#undo-done").startswith("took back 1 fact; what this gives up: ")
-    assert "midfielder" in ask(other, "Lerin Duarte, the") and "London" in ask(page, PROMPT)
+    page.until("!document.querySelector('#answers .why').hidden")
+    assert is_stale(page) and is_stale(page, 2) and answers(page) == [base, edited]
+    once, now = ask(other, "Lerin Duarte, the")
+    assert "midfielder" in once and "midfielder" in now and "London" in ask(page, PROMPT)[1]
+    assert "Lerin Duarte, the → goaltender" in page.text("#undone-list") and page.text("#undone-title") == "Undone: 1"
+    page.click("#undone-list button")
+    for each in (page, other):
+        until_n(each, "#edit-list .stands", 3)
+        each.until("document.querySelector('#undone-list').textContent.includes('stands again')")
+    assert "goaltender" in ask(page, "Lerin Duarte, the")[1] and n_shown(page, "#undone-list button") == 0
 
     page.fill("#export-name", "from-page")
     page.click("#export-go")
@@ -138,29 +167,36 @@ def test_ask_edit_undo_restart_and_export(start, browser):
 
     again = start()
     fresh = browser.open(again.address)
-    until_n(fresh, "#edit-list .stands", 2)
-    assert "London" in ask(fresh, PROMPT) and fresh.is_shown("#reports") is False
+    until_n(fresh, "#edit-list .stands", 3)
+    assert ask(fresh, PROMPT)[0] == base and fresh.is_shown("#undone")
     fresh.call("Page.reload")
-    until_n(fresh, "#edit-list .stands", 2)
+    until_n(fresh, "#edit-list .stands", 3)
     fresh.until("document.querySelector('h1').textContent === 'demo-model'")  # without the token in its address
     is_as_it_should(fresh, again)
 
 
 def test_by_the_keyboard_alone(start, browser):
-    server = start()
+    server = start(arguments=("--examples", DATA / "requests" / "demo.json"))
     page = browser.open(server.address)
-    page.until("document.querySelector('h1').textContent === 'demo-model'")
+    page.until("document.querySelector('#examples').checkVisibility()")
+    assert n_shown(page, "#examples button") == 6
     page.tab_to("skip")
     page.tab_to("ask-prompt")
-    page.type(PROMPT)
+    page.type("and")
+    page.tab_to("example")
+    page.press("Enter")
+    assert page.focused() == "ask-prompt" and page.value("document.activeElement.value") == PROMPT
     page.press("Enter")
     page.until(ANSWERED)
+    assert "Vancouver" in answers(page)[0]
     for i, fact in enumerate(FACTS[:2]):
         if i:
             page.tab_to("fact-add")
             page.press(" ")
+        assert page.value(f"document.querySelector('#facts > :nth-child({i + 1}) details').open") == (i == 0), "an example has all fields"
         for name, text in zip(("prompt", "subject", "target"), fact):
             page.tab_to(name)
+            page.value("document.activeElement.select()")
             page.type(text)
             page.press("Tab")
     assert n_shown(page, ".fact") == 2
@@ -212,10 +248,115 @@ def test_files_errors_and_cancelling(start, browser, tmp_path):
         assert "400 (Bad Request)" in complaint, complaint
 
 
-def test_without_a_token_nothing_opens(start, browser):
+def test_edits_go_into_a_server_and_back(start, browser):
+    page = browser.open(start("run.dtype=f32").address)
+    page.until("document.querySelector('h1').textContent === 'demo-model'")
+    other = Vllm(DEMO, lambda adapters, prompt, _tokens: " London ." if adapters and prompt == PROMPT else " Vancouver .")
+    other.token = "secret-7"
+    try:
+        page.fill("#push-to", other.url)
+        page.click("#push-form summary")
+        page.fill("#push-token", "secret-7")
+        page.click("#push-go")
+        page.until("document.querySelector('#push-error').textContent.includes('no edit stands')")
+        for name, text in zip(("prompt", "subject", "target"), FACTS[0]):
+            page.fill(f"#facts [name={name}]", text)
+        page.click("#facts summary")
+        page.fill("#facts [name=paraphrases]", "{} comes from")
+        page.click("#edit-go")
+        until_n(page, "#edit-list .stands", 1)
+        page.fill("#push-accept", "100")
+        page.click("#push-go")
+        page.until("document.querySelector('#push-done').textContent.startsWith('serves: ')")
+        assert len(other.adapters) == 1
+        shares, asked = ([row.split("\t") for row in page.text(f"#pushed .card:nth-of-type({i}) tbody").splitlines()] for i in (1, 2))
+        assert shares == [["efficacy", "0.0 %", "100.0 %", "1"], ["paraphrase", "0.0 %", "0.0 %", "1"]]
+        assert [[text.strip() for text in row] for row in asked] == [
+            [PROMPT, "Vancouver .", "London .", "holds"], ["Piranha Games comes from", "Vancouver .", "Vancouver .", "does not hold"]]  # fmt: skip
+        page.click("#push-undo")
+        page.until("document.querySelector('#push-done').textContent.startsWith('taken back: ')")
+        until_n(page, "#pushed > *", 0)
+        assert other.adapters == {}
+        page.click("#push-undo")
+        page.until("!document.querySelector('#push-error').hidden")
+        other.answer = lambda *_: " Vancouver ."
+        page.click("#push-go")
+        page.until("document.querySelector('#push-error').textContent.startsWith('taken back: ')")
+        assert other.adapters == {} and n_shown(page, "#pushed > *") == 0
+        assert page.complaints == [] and "secret-7" not in page.value("document.body.innerText")
+    finally:
+        other.end()
+
+
+CONTRASTS = """(() => {
+  const light = (color) => {
+    const [r, g, b] = color.match(/[\\d.]+/g).map((part) => part / 255).map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const contrast = (one, other) => { const [a, b] = [light(one), light(other)].sort((x, y) => y - x); return (a + 0.05) / (b + 0.05); };
+  const behind = (e) => { for (; ; e = e.parentElement) { const color = getComputedStyle(e).backgroundColor; if (!/, 0\\)$/.test(color)) return color; } };
+  return [...document.querySelectorAll('input, select, textarea, button')].filter((e) => e.checkVisibility() && !e.disabled && e.type !== 'checkbox' && e.type !== 'file').map((e) => {
+    const style = getComputedStyle(e), hint = getComputedStyle(e, '::placeholder');
+    const around = e.classList.contains('primary') ? style.backgroundColor : style.borderTopColor;
+    return [e.id || e.name || e.textContent, contrast(around, behind(e.parentElement)), e.placeholder && hint.opacity === '1' ? contrast(hint.color, style.backgroundColor) : e.placeholder ? 0 : 21];
+  });
+})()"""
+
+
+def test_everybody_can_read_it_and_try_an_example(start, browser):
+    """axe-core's rules, and what they do not measure: borders of controls and hints in fields."""
+    import axe_core_python
+
+    axe = (pathlib.Path(axe_core_python.__file__).parent / "axe.min.js").read_text()
+    server = start("editor.values.steps=15")
+    for look in ({"width": 1280}, {"width": 375, "height": 800}, {"width": 1280, "dark": True}):
+        page = browser.open(server.address, **look)
+        page.until("document.querySelector('#examples').checkVisibility()")
+        page.click("#examples button:nth-of-type(2)")
+        assert page.focused() == "ask-prompt" and page.value("document.querySelector('#ask-prompt').value") == "The Eiffel Tower is in the city of"
+        typed = page.value("typedFacts()")
+        assert typed == [json.loads((ROOT / "src" / "serve" / "assets" / "examples.json").read_text())[1]]
+        page.press("Enter")
+        page.until(ANSWERED)
+        if look == {"width": 1280}:
+            page.click("#edit-go")
+            until_n(page, "#edit-list .stands", 1)
+            page.until("document.querySelector('#result-body').textContent.includes('specificity') && document.querySelector('#result-body').textContent.includes('paraphrase')")
+        page.value("document.querySelectorAll('details').forEach((one) => (one.open = true))")
+        contrasts = page.value(CONTRASTS)
+        assert len(contrasts) > 20 and not [row for row in contrasts if row[1] < 3 or row[2] < 4.5], contrasts
+        page.value(axe + ";0")
+        found = page.value("axe.run().then((all) => all.violations.map((one) => [one.impact, one.id, one.nodes.map((node) => node.html)]))")
+        assert [row for row in found if row[0] in ("serious", "critical")] == [], found
+        is_as_it_should(page, server)
+
+
+def test_answers_are_drawn_as_the_fields_say(start, browser):
+    page = browser.open(start().address)
+    page.until("document.querySelector('h1').textContent === 'demo-model'")
+    assert page.value("document.querySelector('#ask-chat').disabled") and "template" in page.value("document.querySelector('#ask-chat-why').textContent")
+    likeliest = ask(page, PROMPT)
+    page.click("#ask-options summary")
+    page.fill("#ask-temperature", "2")
+    drawn = []
+    for seed in ("1", "2", "1"):
+        page.fill("#ask-seed", seed)
+        drawn.append(ask(page, PROMPT))
+    assert drawn[0] == drawn[2] != drawn[1] != likeliest != drawn[0]
+    assert "temperature 2, seed 1" in page.text("#answers > :first-child")
+    page.fill("#ask-tokens", "2048")
+    page.fill("#ask-prompt", PROMPT)
+    page.click("#ask-go")
+    page.until("document.querySelector('#ask-error').textContent.includes('512 positions')")
+    assert page.is_shown("#answers > :first-child button") and page.text("#answers > :first-child .state") == "no answer"
+
+
+def test_without_a_token_the_page_says_what_to_do(start, browser):
     server = start()
     page = browser.open(f"http://127.0.0.1:{server.port}/")
-    assert "no token" in page.value("document.body.innerText") and server.token not in page.value("document.documentElement.outerHTML")
+    said = page.value("document.body.innerText")
+    assert "Open the whole address that lancet serve printed" in said and "{" not in said
+    assert server.token not in page.value("document.documentElement.outerHTML")
 
 
 def test_pictures_of_the_documents_are_small():

@@ -75,6 +75,43 @@ TEST_F(Sessions, EvaluationAndAnswersAreOfTheWeightsAsTheyAre) {
   EXPECT_EQ(session.generate(prompts, {.tokens = 5})[0].ids, said);
 }
 
+TEST_F(Sessions, AreAskedWithoutTheirEditsAndKeepThem) {
+  for (const char* editor : {kMemit, kPruned}) {
+    Session session(completed(editor), listener_);
+    const std::vector<std::string> prompts{some(0, 1)[0].prompt.text};
+    const auto weights = [](const CausalLM& model) {
+      std::vector<Tensor> all;
+      for (int64_t layer = 0; layer < 2; ++layer) all.push_back(model.weight({WeightKind::kDown, layer}).clone());
+      return all;
+    };
+    const auto equal = [](const std::vector<Tensor>& one, const std::vector<Tensor>& other) {
+      return std::ranges::equal(one, other, [](const Tensor& a, const Tensor& b) { return a.equal(b); });
+    };
+    std::vector<Tensor> base, edited, asked;
+    session.ask_with(AskedWeights::kUnedited, [&](const CausalLM& model) { base = weights(model); });
+    session.edit(some(0, 2));
+    session.edit(some(2, 4));
+    session.ask_with(AskedWeights::kEdited, [&](const CausalLM& model) { edited = weights(model); });
+    EXPECT_FALSE(equal(edited, base)) << editor;
+    const std::string before = saved(session);
+    session.ask_with(AskedWeights::kUnedited, [&](const CausalLM& model) { asked = weights(model); });
+    EXPECT_TRUE(equal(asked, base)) << editor;
+    EXPECT_TRUE(equal(weights(session.model()), edited)) << editor;
+    EXPECT_THROW(session.ask_with(AskedWeights::kUnedited,
+                                  [&](const CausalLM& model) {
+                                    EXPECT_TRUE(equal(weights(model), base)) << editor;
+                                    listener_.cancel();
+                                    count_progress();
+                                  }),
+                 Cancelled);
+    EXPECT_TRUE(equal(weights(session.model()), edited)) << editor;
+    EXPECT_EQ(saved(session), before) << editor;
+    session.undo();
+    session.undo();
+    EXPECT_TRUE(equal(weights(session.model()), base)) << editor;
+  }
+}
+
 TEST_F(Sessions, MeasureNoTextBeyondTheModelsPositions) {
   Session session(completed(kMemit), listener_);
   std::vector<EditRequest> requests = some(0, 2);

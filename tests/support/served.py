@@ -87,8 +87,8 @@ class Served:
         self.do("/api/export", {"kind": kind, "name": name})
         return self.dir / name
 
-    def ask(self, prompt, tokens=6):
-        status, text = self.send("POST", "/api/ask", {"prompt": prompt, "tokens": tokens})
+    def ask(self, prompt, tokens=6, **how):
+        status, text = self.send("POST", "/api/ask", {"prompt": prompt, "tokens": tokens} | how)
         assert status == 200, text
         told = [json.loads(line) for line in text.splitlines()]
         assert told[-1] == {"done": True}, told

@@ -119,6 +119,8 @@ class Journal {
   /// Hash of the file with what the method did after the last batch; empty: nothing.
   const std::string& finish() const { return finish_; }
   const std::vector<UndoEntry>& undone() const { return undone_; }
+  /// Returns the requests that each of undone() took back, as they were edited.
+  std::vector<std::vector<EditRequest>> undone_requests() const;
   /// Measures of edits that stand, by id, as they were measured last.
   const std::map<std::string, MeasuredEdit>& measured() const { return measured_; }
   /// What they were measured on: "the weights rounded to the type they are exported in".

@@ -14,9 +14,10 @@ struct ServeOptions {
   std::vector<std::string> overrides = {};  ///< arguments in the form of `lancet edit --set`
   std::filesystem::path dir = "out/serve";  ///< folder where edits are kept, and where exports go
   std::string host = "127.0.0.1";
-  int64_t port = 0;                ///< 0: a free one
-  int64_t most_facts = 100;        ///< most facts of one edit
-  std::string chat_template = {};  ///< text with {} for the user's words; empty: the checkpoint's template
+  int64_t port = 0;                     ///< 0: a free one
+  int64_t most_facts = 100;             ///< most facts of one edit
+  std::filesystem::path examples = {};  ///< facts that the page offers to try; empty: built-in ones
+  std::string chat_template = {};       ///< text with {} for the user's words; empty: the checkpoint's template
 };
 
 class PageServer {

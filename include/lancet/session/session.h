@@ -30,6 +30,12 @@ struct Fact {
   std::string target;   ///< what the model shall say after the prompt
 };
 
+/// The weights that a session's model has while it is asked.
+enum class AskedWeights {
+  kEdited,   ///< those that the edits leave
+  kUnedited  ///< those from before the first edit
+};
+
 /// Requests of one edit(), where nobody says how many they will be.
 inline constexpr int64_t kUsualRequests = 100;
 
@@ -84,6 +90,10 @@ class Session {
 
   /// The model as token ids are asked of it, as one call; `use` calls nothing of the session.
   void ask(const std::function<void(const AskableModel& model)>& use);
+
+  /// The model itself, with its edits or without them, as one call; `use` calls nothing of the session. Whatever it
+  /// throws, the weights are afterwards what they were, to the bit.
+  void ask_with(AskedWeights weights, const std::function<void(const CausalLM& model)>& use);
 
   /// `on_text`: as TextGenerator::answer().
   std::vector<Answer> generate(std::span<const std::string> prompts, const GenerateTextOptions& options = {},

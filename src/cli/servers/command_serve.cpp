@@ -74,12 +74,14 @@ void add_serve(CLI::App& app, Action& action) {
              "Facts that one edit may have at most; memory is planned for them")
       .between(1, 1000000)
       .shows_default();
+  add_option(command, "--examples", arguments->options.examples, "Facts to click, the first 6; else built-in ones")
+      .type("FILE");
   add_option(command, "--set", arguments->options.overrides,
              "Change a key of the job: --set editor.method=rome --set run.dtype=f32")
       .repeats()
       .type("KEY=VALUE");
   add_option(command, "--chat-template", arguments->options.chat_template,
-             "For /v1/chat/completions, with {} for the user's words, in place of the checkpoint's template")
+             "For chats, with {} for the user's words, in place of the checkpoint's template")
       .type("TEXT");
   arguments->run.add(command, {&RunSpec::kDevices});
   add_output_options(command, *output, "The address as one JSON document on stdout");

@@ -193,6 +193,22 @@ std::vector<EditRequest> Journal::requests() const {
   return requests;
 }
 
+std::vector<std::vector<EditRequest>> Journal::undone_requests() const {
+  std::vector<std::vector<EditRequest>> undone;
+  std::map<std::string, EditRequest> latest;  // by id, which may come again once it was taken back
+  for (const EntryJson& entry : entries_) {
+    if (undone_.empty()) break;
+    const std::string kind = entry.at("kind");
+    if (kind == entry_kind::kBatch) {
+      for (EditRecord& edit : batch_of_entry(entry).edits) latest[edit.request.id] = std::move(edit.request);
+    } else if (kind == entry_kind::kUndo) {
+      undone.emplace_back();
+      for (const std::string& id : undo_of_entry(entry).edits) undone.back().push_back(latest.at(id));
+    }
+  }
+  return undone;
+}
+
 void Journal::add_finish(const std::string& changes) { add_own({{"kind", entry_kind::kFinish}, {"changes", changes}}); }
 
 void Journal::add_measure(const std::string& on, const std::vector<WeightHash>& weights,

@@ -55,7 +55,7 @@ const send = (path, body) =>
 
 // ---- Work that this tab asked for ----------------------------------------------------------------------------------
 
-let seen = { state: 0, editsVersion: -1 };
+const seen = { state: 0, editsVersion: -1, modelVersion: -1, pushVersion: 0, edits: 0 };
 const awaited = new Map(); // item -> what to do at its end
 
 /** Sends an order; resolves with the work's message, rejects with its error. */
@@ -89,11 +89,11 @@ async function run(button, errorId, order) {
 }
 
 let cancellable = 0;
-let asking = null; // {abort, item}: the answer that this tab waits for
+let about = null; // what /api/about says
 
 function showWork(state) {
   const running = state.running;
-  const isOwnAnswer = running && asking && asking.item === running.item; // which has a place and a button of its own
+  const isOwnAnswer = running && ownAnswers.has(running.item); // which has a place and a button of its own
   at("work").hidden = !running || isOwnAnswer;
   if (!running) return;
   const { stage, line, share } = running.progress;
@@ -103,7 +103,7 @@ function showWork(state) {
   else at("work-share").value = share;
   cancellable = running.item;
   at("work-cancel").disabled = !running.cancellable;
-  show("work-waiting", state.waiting.length ? `Behind it: ${state.waiting.map((item) => item.what).join(", ")}` : "");
+  show("work-waiting", state.waiting.length ? `Then: ${state.waiting.map((item) => item.what).join(", ")}` : "");
 }
 
 at("work-cancel").addEventListener("click", async () => {
@@ -124,7 +124,11 @@ async function watch() {
       at("method-in-use").textContent = state.method;
       at("count").textContent = state.n_edits === 0 ? "no edits" : `${state.n_edits} ${state.n_edits === 1 ? "edit stands" : "edits stand"}`;
       at("reports").hidden = !state.has_report;
+      seen.edits = state.n_edits;
+      seen.modelVersion = state.model_version;
+      markStale();
       if (state.edits_version !== seen.editsVersion) await showEdits();
+      if (state.push_version !== seen.pushVersion) await showPush(state.push_version);
       settle(state.finished);
       await new Promise((resolve) => setTimeout(resolve, 100));
     } catch (error) {
@@ -140,6 +144,7 @@ async function showEdits() {
   const isFirst = seen.editsVersion < 0;
   seen.editsVersion = all.edits_version;
   showList(all.list);
+  showUndone(all.list);
   if (all.result || !isFirst) showResult(all.result);
 }
 
@@ -157,18 +162,42 @@ function figures(before, after, units = {}) {
   return list;
 }
 
+const moment = (when) => new Date(when).toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
+const filled = (one) => one.prompt.replace("{}", () => one.subject);
+/** The prompt of an edit with {} where its subject stands, as undone ones have it. */
+const marked = (one) => (one.subject && one.prompt.includes(one.subject) ? one.prompt.replace(one.subject, () => "{}") : one.prompt);
+
 function showList(list) {
   at("edits-buttons").hidden = list.edits.length === 0;
   const items = list.edits.map((one) => {
-    const when = new Date(one.when).toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
     const button = make("button", { type: "button", text: "Undo" });
     button.setAttribute("aria-label", `Undo edit ${one.id}: ${one.prompt} → ${one.target}`);
     button.addEventListener("click", () => undo(button, [one.id]));
-    const about = make("p", { className: "small soft" }, `#${one.id} · ${one.method} · ${when} · `, mark(one.success, one.replaced_by));
+    const about = make("p", { className: "small soft" }, `#${one.id} · ${one.method} · ${moment(one.when)} · `, mark(one.success, one.replaced_by));
     return make("li", { className: "stands" }, fact(one), about, one.after ? make("details", { className: "small soft" }, make("summary", { text: "Measures" }), figures(one.before, one.after), one.why ? make("p", { className: "why", text: one.why }) : null) : null, button);
   });
   at("edit-list").replaceChildren(items.length ? make("ul", { className: "pairs" }, ...items) : make("p", { className: "pad soft", text: "None." }));
 }
+
+const same = (one, other) => ["prompt", "subject", "target"].every((key) => one[key] === other[key]);
+
+/** What was taken back, the latest first. */
+function showUndone(list) {
+  const facts = list.undone.flatMap((undo) => undo.facts.map((fact) => ({ ...fact, when: undo.when })));
+  at("undone").hidden = facts.length === 0;
+  at("undone-title").textContent = `Undone: ${facts.length}`;
+  const rows = facts.slice(0, 50).map((one) => {
+    const stands = list.edits.some((edit) => same({ ...edit, prompt: marked(edit) }, one));
+    const button = make("button", { type: "button", text: "Edit again" });
+    button.setAttribute("aria-label", `Edit again: ${one.prompt} → ${one.target}`);
+    button.addEventListener("click", () => editAgain(button, one));
+    return make("li", { className: "stands undone" }, fact({ ...one, prompt: filled(one) }),
+      make("p", { className: "small soft" }, `undone ${moment(one.when)}`, stands ? " · stands again" : ""), stands ? null : button);
+  });
+  at("undone-list").replaceChildren(make("ul", { className: "pairs" }, ...rows));
+}
+
+const editAgain = (button, { when, ...one }) => run(button, "again-error", () => work("/api/edit", { facts: [one], method: at("edit-method").value }));
 
 const side = (name, text) => make("div", { className: `side ${name}` }, make("h3", { text: name === "before" ? "Before" : "After" }), make("bdi", { text: text === undefined ? "not generated" : text }));
 
@@ -202,156 +231,6 @@ function showResult(result) {
     make("div", { className: "card" }, make("table", {}, make("caption", { className: "visually-hidden", text: "Metrics of these facts" }), make("thead", {}, head), make("tbody", {}, ...metrics))),
     ...result.warnings.map((text) => make("p", { className: "note warn", text })));
 }
-
-// ---- Asking --------------------------------------------------------------------------------------------------------
-
-at("ask-form").addEventListener("submit", (event) => {
-  event.preventDefault();
-  const prompt = at("ask-prompt").value;
-  run(at("ask-go"), "ask-error", async () => {
-    asking = { abort: new AbortController(), item: 0 };
-    at("ask-stop").hidden = false;
-    at("answer").hidden = false;
-    at("answer-prompt").textContent = prompt;
-    at("answer-text").textContent = "";
-    at("answer-state").textContent = "waits for its turn";
-    try {
-      await readAnswer(prompt);
-    } finally {
-      at("ask-stop").hidden = true;
-      asking = null;
-    }
-  });
-});
-
-at("ask-prompt").addEventListener("keydown", (event) => {
-  if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
-  event.preventDefault();
-  if (!asking) at("ask-form").requestSubmit();
-});
-
-async function readAnswer(prompt) {
-  const reply = await call("/api/ask", {
-    method: "POST", headers: { "Content-Type": "application/json" }, signal: asking.abort.signal,
-    body: JSON.stringify({ prompt, tokens: Number(at("ask-tokens").value) }),
-  });
-  const lines = reply.body.pipeThrough(new TextDecoderStream()).getReader();
-  for (let rest = "", done = false; !done; ) {
-    const piece = await lines.read();
-    done = piece.done;
-    rest += piece.value || "";
-    const whole = rest.split("\n");
-    rest = whole.pop();
-    for (const line of whole) showAnswer(JSON.parse(line));
-  }
-}
-
-function showAnswer(told) {
-  if (told.item) asking.item = told.item;
-  if (told.begun) at("answer-state").textContent = "answers …";
-  if (told.text) at("answer-text").textContent += told.text;
-  if (told.done) at("answer-state").textContent = "the answer:";
-  if (told.cancelled) at("answer-state").textContent = "stopped:";
-  if (told.error) {
-    at("answer").hidden = true;
-    throw new Error(told.error);
-  }
-}
-
-at("ask-stop").addEventListener("click", () => {
-  if (asking && asking.item) send("/api/cancel", { item: asking.item }).catch(() => {}); // it came to its end meanwhile
-});
-
-// ---- Editing -------------------------------------------------------------------------------------------------------
-
-let file = null;
-let about = null;
-
-function addFact(values = {}) {
-  const row = at("fact-row").content.firstElementChild.cloneNode(true);
-  for (const [name, value] of Object.entries(values)) row.querySelector(`[name=${name}]`).value = value;
-  row.querySelector(".remove").addEventListener("click", () => {
-    const next = row.nextElementSibling || row.previousElementSibling;
-    row.remove();
-    numberFacts();
-    next.querySelector("[name=prompt]").focus();
-  });
-  at("facts").append(row);
-  numberFacts();
-  return row;
-}
-
-function numberFacts() {
-  [...at("facts").children].forEach((row, i) => {
-    row.querySelector("legend").textContent = `Fact ${i + 1}`;
-    row.querySelector(".remove").setAttribute("aria-label", `Remove fact ${i + 1}`);
-  });
-}
-
-at("fact-add").addEventListener("click", () => addFact().querySelector("[name=prompt]").focus());
-
-function typedFacts() {
-  return [...at("facts").children].map((row) => Object.fromEntries([...row.querySelectorAll("input")].map((input) => [input.name, input.value])));
-}
-
-async function takeFile(chosen) {
-  show("edit-error", "");
-  try {
-    if (chosen.size > about.most_file_bytes) throw new Error(`${chosen.name}: too large: at most ${about.most_file_bytes >> 20} MiB`);
-    const reply = await call(`/api/file?name=${encodeURIComponent(chosen.name)}`, { method: "POST", headers: { "Content-Type": "application/octet-stream" }, body: chosen });
-    file = await reply.json();
-  } catch (error) {
-    show("edit-error", error.message);
-    return;
-  }
-  at("file-name").textContent = file.name;
-  at("file-count").textContent = `${file.count} ${file.count === 1 ? "fact" : "facts"}, format ${file.format}`;
-  const shown = file.facts.map((one) => make("li", {}, make("bdi", { text: one.prompt }), " → ", make("bdi", { text: one.target })));
-  if (file.count > shown.length) shown.push(make("li", { text: `and ${file.count - shown.length} more` }));
-  at("file-facts").replaceChildren(...shown);
-  useFile(true);
-  say(`${file.name}: ${file.count} facts`);
-}
-
-function useFile(isUsed) {
-  at("file").hidden = !isUsed;
-  at("facts").hidden = at("fact-tools").hidden = isUsed;
-  at("facts").querySelectorAll("input").forEach((input) => (input.disabled = isUsed));
-  if (!isUsed) file = null;
-}
-
-at("file-input").addEventListener("change", async (event) => {
-  if (event.target.files.length) await takeFile(event.target.files[0]);
-  event.target.value = "";
-});
-at("file-remove").addEventListener("click", () => {
-  useFile(false);
-  at("file-input").focus();
-});
-for (const [name, isOver] of [["dragover", true], ["dragleave", false], ["drop", false]])
-  at("edit-form").addEventListener(name, (event) => {
-    event.preventDefault();
-    at("edit-form").classList.toggle("over", isOver);
-    if (name === "drop" && event.dataTransfer.files.length) takeFile(event.dataTransfer.files[0]);
-  });
-
-at("edit-method").addEventListener("change", () => {
-  const chosen = about.methods.find((method) => method.name === at("edit-method").value);
-  at("method-summary").textContent = chosen.summary;
-});
-
-at("edit-form").addEventListener("submit", (event) => {
-  event.preventDefault();
-  const body = { ...(file ? { file: file.file } : { facts: typedFacts() }), method: at("edit-method").value };
-  run(at("edit-go"), "edit-error", async () => {
-    say("The edit begins.");
-    say(await work("/api/edit", body));
-    if (file) useFile(false);
-    at("facts").replaceChildren();
-    addFact();
-    at("result").scrollIntoView({ block: "nearest" });
-  });
-});
 
 // ---- Undoing and exporting -----------------------------------------------------------------------------------------
 
@@ -404,7 +283,11 @@ async function begin() {
   for (const method of about.methods) at("edit-method").append(make("option", { value: method.name, text: method.name + (method.name === about.default_method ? " (default)" : "") }));
   at("edit-method").value = about.default_method;
   at("edit-method").dispatchEvent(new Event("change"));
+  showExamples(about.examples);
+  at("ask-chat").disabled = about.chat === null;
+  at("ask-chat-why").textContent = about.chat === null ? about.why_no_chat : `The template: ${about.chat}.`;
+  at("push-server").append(...about.servers.map((name) => make("option", { value: name, text: name === "auto" ? "found out by asking" : name })));
   watch();
 }
 
-begin();
+document.addEventListener("DOMContentLoaded", begin); // after the other scripts

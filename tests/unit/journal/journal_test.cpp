@@ -125,6 +125,33 @@ TEST(Journal, TakesBatchesAway) {
   EXPECT_TRUE(again.batches().empty());
 }
 
+TEST(Journal, SaysWhatWasTakenBackAsItWasEdited) {
+  Journal journal({.weights = "aa"});
+  journal.add_setting({.method = "memit"});
+  EXPECT_TRUE(journal.undone_requests().empty());
+  const auto batch_of = [](const std::string& id, const std::string& target) {
+    BatchEntry batch = some_batch({id, "other-" + target});
+    batch.edits[0] = some_edit(id, target);
+    return batch;
+  };
+  for (const char* target : {"Rome", "Oslo"}) {  // the same id again, of another fact
+    journal.add_batch(batch_of("a", target));
+    journal.undo({.keeps = 0, .edits = {"a"}});
+  }
+  const TempDir folder;
+  std::ofstream(folder.path() / kJournalFile) << journal.text();
+  for (const Journal& each : {journal, Journal::read(folder.path())}) {
+    const std::vector<std::vector<EditRequest>> undone = each.undone_requests();
+    ASSERT_EQ(undone.size(), 2u);
+    for (size_t i = 0; i < 2; ++i) {
+      ASSERT_EQ(undone[i].size(), 1u);
+      EXPECT_EQ(undone[i][0].id, "a");
+      EXPECT_EQ(undone[i][0].target, i == 0 ? "Rome" : "Oslo");
+      EXPECT_EQ(undone[i][0].prompt.text, some_edit("a").request.prompt.text);
+    }
+  }
+}
+
 TEST(Journal, TheLastBatchesTakeTheirMeasuresAlong) {
   Journal journal({});
   journal.add_setting({});

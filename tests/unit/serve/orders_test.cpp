@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "lancet/core/error.h"
+#include "lancet/core/strings.h"
 
 namespace lancet::testing {
 namespace {
@@ -24,13 +25,46 @@ std::string refusal(const Parse& parse, const std::string& text) {
 TEST(Orders, OfQuestionsHaveAPromptAndALength) {
   const AskOrder order = parse_ask(body(R"({"prompt": "Rome is", "tokens": 8})"));
   EXPECT_EQ(order.prompt, "Rome is");
-  EXPECT_EQ(order.tokens, 8);
+  EXPECT_EQ(order.options.tokens, 8);
+  EXPECT_TRUE(order.options.sampling.is_greedy());
+  EXPECT_EQ(order.weights, AskedWeights::kEdited);
+  EXPECT_FALSE(order.is_chat);
   EXPECT_EQ(refusal(parse_ask, R"({"tokens": 8})"), "prompt: expected a text");
   EXPECT_EQ(refusal(parse_ask, R"({"prompt": "a", "tokens": 2049})"), "tokens: expected a whole number from 1 to 2048");
   EXPECT_EQ(refusal(parse_ask, R"({"prompt": "a", "tokens": 1.5})"), "tokens: expected a whole number from 1 to 2048");
-  EXPECT_EQ(refusal(parse_ask, R"({"prompt": "a", "tokens": 1, "top_k": 3})"), "'top_k': no such key");
+  EXPECT_EQ(refusal(parse_ask, R"({"prompt": "a", "tokens": 1, "best_of": 3})"), "'best_of': no such key");
   EXPECT_EQ(refusal(parse_ask, R"(["prompt"])"), "expected a JSON object");
   EXPECT_NE(refusal(parse_ask, R"({"prompt": "a", "prompt": "b", "tokens": 1})"), "");
+}
+
+TEST(Orders, OfQuestionsChooseWeightsSamplingAndChat) {
+  const AskOrder order = parse_ask(
+      body(R"({"prompt": "a", "tokens": 8, "temperature": 0.5, "seed": 7, "weights": "unedited", "chat": true})"));
+  EXPECT_EQ(order.options.sampling.temperature, 0.5);
+  EXPECT_EQ(order.options.sampling.seed, 7u);
+  EXPECT_EQ(order.weights, AskedWeights::kUnedited);
+  EXPECT_TRUE(order.is_chat);
+  const auto with = [](const std::string& more) { return R"({"prompt": "a", "tokens": 1, )" + more + "}"; };
+  EXPECT_EQ(refusal(parse_ask, with(R"("weights": "base")")), "weights 'base': expected edited or unedited");
+  EXPECT_EQ(refusal(parse_ask, with(R"("chat": 1)")), "chat: expected true or false");
+  EXPECT_EQ(refusal(parse_ask, with(R"("temperature": "hot")")), "temperature: expected a number");
+  EXPECT_TRUE(refusal(parse_ask, with(R"("seed": 3)")).starts_with("seed: the likeliest token is taken each time"));
+  EXPECT_NE(refusal(parse_ask, with(R"("temperature": 0)")).find("temperature"), std::string::npos);
+}
+
+TEST(Orders, OfEditsHaveOtherWordingsNeighboursAndOldAnswers) {
+  SentFiles files;
+  const auto parse = [&](const HttpRequest& request) { return parse_edit(request, files); };
+  const EditCommand order =
+      parse(body(R"({"facts": [{"prompt": "{} lies in", "subject": "Rome", "target": "Peru", "target_true": "Italy",)"
+                 R"( "paraphrases": ["{} is in", ""], "neighborhood": ["Milan lies in"]}]})"));
+  const EditRequest& fact = order.given.requests.front();
+  EXPECT_EQ(fact.target_true, "Italy");
+  EXPECT_EQ(fact.paraphrases, std::vector<std::string>{"Rome is in"});
+  EXPECT_EQ(fact.neighborhood, std::vector<std::string>{"Milan lies in"});
+  for (const char* wrong : {R"("a")", "[5]", "{}"})
+    EXPECT_EQ(refusal(parse, cat(R"({"facts": [{"prompt": "a", "target": "b", "paraphrases": )", wrong, "}]}")),
+              "fact 1: paraphrases: expected a list of texts");
 }
 
 TEST(Orders, OfEditsHaveFactsOrAFile) {
