@@ -10,6 +10,7 @@
 #include <cmath>
 #include <set>
 
+#include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/editing/editor.h"
 #include "lancet/editor_parts/modules.h"
@@ -79,7 +80,12 @@ class CrispEditor final : public Editor {
   const ValueOptions* values() const override { return nullptr; }
   TargetRule target_rule() const override { return {.end = end_}; }
   std::vector<WeightId> targets(const ModelConfig& config) const override {
-    return modules_of(modules_, AutomaticModules::kLateDown, config);
+    std::vector<WeightId> modules = modules_of(modules_, AutomaticModules::kLateDown, config);
+    for (const WeightId& id : modules)
+      if (config.has_experts(id.layer))
+        throw ConfigError(cat("editor.modules.down: layer ", id.layer, " has ", config.experts.count,
+                              " experts, each of which has a curvature of its own: expected layers without"));
+    return modules;
   }
 
   EditOutcome edit(const EditContext& context, std::span<const EditRequest> requests, EditorState& state,
@@ -167,10 +173,8 @@ std::unique_ptr<Editor> make_crispedit(ConfigSection& editor) {
   const CrispOptions options{.energy = read(editor, GradientSpec::kEnergy),
                              .neighbours = read(editor, GradientSpec::kNeighbours),
                              .neighbour_weight = read(editor, GradientSpec::kNeighbourWeight)};
-  std::optional<std::vector<WeightId>> modules = parse_modules(editor);
-  if (modules && std::ranges::any_of(*modules, [](const WeightId& id) { return id.kind != WeightKind::kDown; }))
-    editor.problem(GradientSpec::kModules.key,
-                   "expected down alone: there are no second moments of what gate and up projections read");
+  // there are no second moments of what gate and up projections read
+  std::optional<std::vector<WeightId>> modules = parse_modules(editor, ModuleKinds::kDown);
   return std::make_unique<CrispEditor>(std::move(modules), training, options, parse_target_end(editor));
 }
 

@@ -12,17 +12,21 @@
 
 namespace lancet {
 
-std::optional<std::vector<WeightId>> parse_modules(ConfigSection& editor) {
+std::optional<std::vector<WeightId>> parse_modules(ConfigSection& editor, ModuleKinds kinds) {
   if (editor.is_auto(GradientSpec::kModules.key)) return std::nullopt;
   ConfigSection section = editor.section(GradientSpec::kModules.key);
   std::vector<WeightId> modules;
   for (const auto& [option, kind] :
        {std::pair{&ModulesSpec::kGate, WeightKind::kGate}, std::pair{&ModulesSpec::kUp, WeightKind::kUp},
-        std::pair{&ModulesSpec::kDown, WeightKind::kDown}})
+        std::pair{&ModulesSpec::kDown, WeightKind::kDown}}) {
+    if (kinds == ModuleKinds::kDown && kind != WeightKind::kDown) continue;
     for (const int64_t layer : read(section, *option)) modules.push_back({kind, layer});
+  }
   section.finish();
   if (modules.empty())
-    editor.problem(GradientSpec::kModules.key, "expected at least one of gate, up and down: [layers]");
+    editor.problem(GradientSpec::kModules.key, kinds == ModuleKinds::kDown
+                                                   ? "expected down: [layers]"
+                                                   : "expected at least one of gate, up and down: [layers]");
   std::sort(modules.begin(), modules.end(),
             [](const WeightId& a, const WeightId& b) { return std::tie(a.layer, a.kind) < std::tie(b.layer, b.kind); });
   if (std::adjacent_find(modules.begin(), modules.end()) != modules.end())

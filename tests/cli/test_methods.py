@@ -1,7 +1,10 @@
 """Every method end to end on the demo model: the edit takes, what it costs elsewhere is reported, the records can be used again."""
 import json
 
+import numpy
 import pytest
+import safetensors
+import torch
 import yaml
 from conftest import DATA
 from edits import column_ids, edit_files, edits_of, standing
@@ -23,8 +26,8 @@ METHODS = {
     "ultraedit": {"modules": {"gate": [3, 4, 5], "up": [3, 4, 5], "down": [3, 4, 5]}, "lr": 3e-3},
     "ft": {"modules": {"down": [4, 5]}, "lr": 1e-3},
     "ft-l": {"modules": {"down": [4, 5]}, "lr": 1e-3, "norm_constraint": 0.03},
-    "crispedit": {"modules": {"down": [4, 5]}, "lr": 4e-3, "steps": 20},
     "ft-m": {"modules": {"down": [4, 5]}, "lr": 2e-3, "batch": 3},
+    "crispedit": {"modules": {"down": [4, 5]}, "lr": 4e-3, "steps": 20},
 }
 LEAST_EFFICACY = 2 / 3
 
@@ -60,6 +63,31 @@ def test_every_method_is_tried(lancet):
     problem = lancet.edit(lancet.job(editor={"method": "none"})).stderr
     names = problem.split("expected one of ", 1)[1].split(", got", 1)[0]
     assert names.split(", ") == list(METHODS)
+
+
+def test_crispedit_takes_moments_of_keys_and_gradients_from_files(lancet):
+    job = job_of(lancet, "crispedit")
+    job["editor"]["steps"] = 2
+    run_ok(lancet.edit(job))
+    whole = edits_of(lancet.out)
+    stats = json.loads(run_ok(lancet.run("stats", lancet.out / "job.yaml", "--json")).stdout)["layers"]
+    assert [layer["layer"] for layer in stats] == [4, 5] and all(layer["from_cache"] for layer in stats)
+    for layer in stats:
+        for side in ("factor_file", "gradients_file"):
+            with safetensors.safe_open(layer[side].replace(".spectrum", ""), "numpy") as file:
+                tokens = int(file.metadata()["tokens"])
+                moments = {"mom2.mom2": file.get_tensor("moment") * tokens, "mom2.count": numpy.array(tokens)}
+            numpy.savez(lancet.folder / f"{side}.{layer['layer']}.npz", **moments)
+    job["statistics"] = {"import": str(lancet.folder / "factor_file.{}.npz"), "cache": str(lancet.folder / "other")}
+    refused = lancet.edit(job)
+    assert refused.returncode == 2 and "import_gradients" in refused.stderr
+    job["statistics"]["import_gradients"] = str(lancet.folder / "gradients_file.{}.npz")
+    job["output"]["dir"] = str(lancet.folder / "imported")
+    run_ok(lancet.edit(job))
+    for name, changes in edits_of(lancet.folder / "imported").items():
+        for change, expected in zip(changes, whole[name], strict=True):
+            difference = torch.as_tensor(change).double() - torch.as_tensor(expected).double()
+            assert difference.norm() < 1e-3 * torch.as_tensor(expected).double().norm() > 0
 
 
 @pytest.mark.parametrize("method", ["ultraedit", "alphaedit"])

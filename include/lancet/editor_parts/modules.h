@@ -10,8 +10,11 @@
 
 namespace lancet {
 
+/// Modules that a method has options for.
+enum class ModuleKinds { kAll, kDown };
+
 /// `modules: {gate: [layers], up: [...], down: [...]}` of an editor, by layer; nullopt: auto.
-std::optional<std::vector<WeightId>> parse_modules(ConfigSection& editor);
+std::optional<std::vector<WeightId>> parse_modules(ConfigSection& editor, ModuleKinds kinds = ModuleKinds::kAll);
 
 /// Modules to take where nobody says which.
 enum class AutomaticModules {

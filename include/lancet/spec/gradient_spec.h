@@ -8,9 +8,11 @@ namespace lancet {
 inline constexpr std::string_view kTuningMethods = "ft ft-l ft-m crispedit";
 
 struct ModulesSpec {
-  static constexpr IntegersOption kGate{{.key = "gate", .meaning = "layers whose gate projection is changed"},
-                                        {.min = 0}};
-  static constexpr IntegersOption kUp{{.key = "up", .meaning = "layers whose up projection is changed"}, {.min = 0}};
+  static constexpr std::string_view kOfAnyInput = "ultraedit ft ft-l ft-m";
+  static constexpr IntegersOption kGate{
+      {.key = "gate", .meaning = "layers whose gate projection is changed", .methods = kOfAnyInput}, {.min = 0}};
+  static constexpr IntegersOption kUp{
+      {.key = "up", .meaning = "layers whose up projection is changed", .methods = kOfAnyInput}, {.min = 0}};
   static constexpr IntegersOption kDown{{.key = "down", .meaning = "layers whose down projection is changed"},
                                         {.min = 0}};
   static constexpr AnyOption kAll[] = {&kGate, &kUp, &kDown};

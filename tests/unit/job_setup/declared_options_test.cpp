@@ -114,7 +114,7 @@ ConfigTree whole_job(std::initializer_list<std::string_view> statistics) {
 TEST(DeclaredOptions, OfAJobAreThoseThatItReads) {
   Keys read;
   for (const ConfigTree& job : {whole_job({"corpus", "tokens", "document_tokens", "ridge", "save_every_s", "cache"}),
-                                whole_job({"import"}), whole_job({"import_null_space"})})
+                                whole_job({"import", "import_gradients"}), whole_job({"import_null_space"})})
     EXPECT_NO_THROW(add_keys(parse_job(job, "/jobs", "job", JobPurpose::kEdit).resolved, "", read)) << to_yaml(job);
   EXPECT_EQ(read, declared(JobSpec::kAll, "alphaedit"));
 }
