@@ -33,6 +33,7 @@ void add_diff(CLI::App& app, Action& action);
 void add_doctor(CLI::App& app, Action& action);
 void add_export(CLI::App& app, Action& action);
 void add_generate(CLI::App& app, Action& action);
+void add_help(CLI::App& app, Action& action);
 void add_import(CLI::App& app, Action& action);
 void add_init(CLI::App& app, Action& action);
 void add_inspect(CLI::App& app, Action& action);

@@ -59,6 +59,7 @@ ExitCode run(int argc, char** argv) {
   add_doctor(app, action);
   add_export(app, action);
   add_generate(app, action);
+  add_help(app, action);
   add_import(app, action);
   add_init(app, action);
   add_inspect(app, action);

@@ -17,6 +17,9 @@ namespace {
 /// What a comparison shows of a report.
 constexpr const char* kCompared[] = {"status", "accept", "verdicts", "metrics", "model", "run", "peak_bytes"};
 
+constexpr size_t kMostAnswers = 200;
+constexpr size_t kLongestAnswer = 160;  ///< characters
+
 /// Hashes what has to be equal for numbers to be compared: the model and the requests.
 std::string question_of(const Json& report) {
   ContentHash hash;
@@ -27,6 +30,22 @@ std::string question_of(const Json& report) {
   return hash.hex();
 }
 
+/// What became of the first facts: a page of many runs would be large with all of them.
+Json answers_json(const Json& report) {
+  Json answers = Json::array();
+  for (const Json& request : part(report, {"requests"})) {
+    if (answers.size() == kMostAnswers) break;
+    Json answer{{"prompt", part(request, {"prompt"})},
+                {"target", part(request, {"target"})},
+                {"verdict", {{"success", part(request, {"verdict", "success"})}}}};
+    if (const Json& said = part(request, {"continuation"}); said.is_object())
+      answer["continuation"] = {{"before", excerpt(text_of(part(said, {"before"})), kLongestAnswer)},
+                                {"after", excerpt(text_of(part(said, {"after"})), kLongestAnswer)}};
+    answers.push_back(std::move(answer));
+  }
+  return answers;
+}
+
 Json compared_part(const Json& report) {
   Json compared = Json::object();
   for (const char* key : kCompared)
@@ -34,6 +53,7 @@ Json compared_part(const Json& report) {
   compared["batches"] = Json::array();
   for (const Json& batch : part(report, {"batches"}))
     compared["batches"].push_back({{"seconds", part(batch, {"seconds"})}});
+  compared["requests"] = answers_json(report);
   return compared;
 }
 

@@ -411,6 +411,26 @@ def test_best_is_said_only_where_intervals_part(pages, intervals, best):
     assert texts(page, "td.best .after") == best
 
 
+def test_a_comparison_has_what_each_run_answers_by_fact(pages):
+    one, two = judged(), judged()
+    two["requests"][1]["verdict"] = {"success": True}
+    two["requests"][1]["continuation"] = {"before": "x", "after": " Oslo " + "<b>" * 100}
+    page = pages.compare({"one": one, "two": two})
+    rows = page.value("[...document.querySelectorAll('#answers tbody tr')].map((row) => [...row.children].map((cell) => cell.textContent))")
+    assert rows == [["P two → Oslo", "x", "y ✕ did not take", rows[0][3]], ["P one → Rome", "Paris is", "Rome, of", "Rome, of"]], "where they differ comes first"
+    assert rows[0][3].startswith("Oslo <b><b>") and len(rows[0][3]) < 200
+    assert texts(page, "#answers thead th") == ["fact", "before", "one", "two"] and texts(page, "#answers mark") == ["Oslo", "Rome", "Rome"]
+    many = judged()
+    many["requests"] = [copy.deepcopy(many["requests"][i % 2]) | {"id": str(i)} for i in range(300)]
+    page = pages.compare({"one": many, "two": many})
+    assert page.value("document.querySelectorAll('#answers tbody tr').length") == 200
+    says(page.text("#answers"), "The first 200 of 300")
+    for report in (one, two):
+        for request in report["requests"]:
+            del request["continuation"]
+    assert pages.compare({"one": one, "two": two}).value("document.querySelector('#answers') === null")
+
+
 def test_a_comparison_keeps_apart_what_is_not_comparable(pages):
     model, requests, protocol = small(), small(), with_after(0.75, protocol="by rank")
     model["model"]["content_hash"] = "def"
@@ -430,8 +450,8 @@ def test_a_comparison_says_of_each_run_how_many_edits_took(pages):
     none, neutral = judged(), judged() | {"accept": {}}
     none["verdicts"]["took"] = 0
     page = pages.compare({"one": neutral, "two": none})
-    assert texts(page, ".runs tbody tr:nth-child(1) td") == ["no thresholds", "✓ accepted"]
-    assert texts(page, ".runs tbody tr:nth-child(2) td") == ["1 of 2", "✕ 0 of 2"]
+    assert texts(page, "#metrics .runs tbody tr:nth-child(1) td") == ["no thresholds", "✓ accepted"]
+    assert texts(page, "#metrics .runs tbody tr:nth-child(2) td") == ["1 of 2", "✕ 0 of 2"]
 
 
 def test_a_comparison_draws_the_front_of_success_and_specificity(pages):

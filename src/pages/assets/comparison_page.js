@@ -122,6 +122,32 @@ function metricNotices(lines) {
   });
 }
 
+/** What each run's model says of a fact, and whether its edit took. */
+function answerCell(request) {
+  const took = tookOf(request), isNoText = !isObject(part(request, "continuation"));
+  return make("td", {}, isNoText ? make("span.soft", {}, "–") : saidAfter(request),
+    took === false && make("span.bad.small", {}, " ✕ did not take"));
+}
+
+/** Rows of facts: those first of which some runs' edits took and others' did not. */
+function answersTable(group) {
+  const ofRuns = group.map(({ report }) => requestsOf(report));
+  const rows = ofRuns[0].map((fact, i) => ({ fact, answers: ofRuns.map((requests) => requests[i] ?? null) }));
+  const isSplit = ({ answers }) => new Set(answers.map(tookOf)).size > 1;
+  if (!rows.some(({ answers }) => answers.some((one) => isObject(part(one, "continuation"))))) return null;
+  const first = ({ fact }) => make("td", {}, isObject(part(fact, "continuation")) ? saidBefore(fact) : "–");
+  return table("table.runs.answers", "Answers by fact", [column("fact"), column("before"), group.map(({ label }) => column(isolated(label)))],
+    [...rows.filter(isSplit), ...rows.filter((row) => !isSplit(row))].map((row) => make("tr", {},
+      make("th", { scope: "row" }, factOf(row.fact, "div")), first(row), row.answers.map(answerCell))));
+}
+
+function answersSection(group, title, id) {
+  const { report, requests } = group[0], shown = requestsOf(report).length;
+  const lead = ["What the model writes by itself after each prompt; first the facts that some took and others did not",
+    shown < requests && `. The first ${countText(shown)} of ${countText(requests)}`, "."];
+  return section(id, title, lead, answersTable(group));
+}
+
 function groupSections(group, i, groups) {
   const suffix = groups.length > 1 ? `, group ${i + 1}` : "", id = groups.length > 1 ? `-${i + 1}` : "",
     lines = metricLines(group), { report, requests } = group[0];
@@ -131,6 +157,7 @@ function groupSections(group, i, groups) {
     "Best: where its interval lies apart from all others'. A metric opens to its definition."];
   return [section(`balance${id}`, `Balance${suffix}`, "", figures(balancePlots(group, lines))),
     section(`metrics${id}`, `Metrics${suffix}`, lead, metricsTable(group, lines)),
+    answersSection(group, `Answers by fact${suffix}`, `answers${id}`),
     section(`cost${id}`, `Time and memory${suffix}`, "", figures(runCostPlots(group)))];
 }
 

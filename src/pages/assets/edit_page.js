@@ -150,7 +150,7 @@ function metricsSection(report, metrics) {
   const hasIntervals = metrics.some(({ before, after }) => before.interval || after.interval),
     measuredOn = textOf(part(report, "measured_on"));
   const lead = ["Shares of prompts in %. A metric opens to its definition.", measuredOn && ` Measured on ${measuredOn}.`,
-    hasBetween && " “Right after”: of each batch's requests right behind it; “after”: behind all batches.",
+    hasBetween && " “Right after”: of each batch's requests right after it; “after”: after all batches.",
     hasIntervals && " Small figures: 95\u00A0% confidence intervals, bootstrap over requests."];
   return section("metrics", "Metrics", lead, figuresTable(report, "Metrics", metrics, hasBetween));
 }
@@ -177,7 +177,7 @@ function examplesSection(report) {
   const cards = shown.map((request) =>
     make("article.card", {}, factOf(request, "p.said"),
       pairs("dl.texts", [["before", saidBefore(request)], ["after", saidAfter(request)]])));
-  const lead = ["What the model writes by itself behind the edited prompt (greedy), for the first ",
+  const lead = ["What the model writes by itself after the edited prompt (greedy), for the first ",
     counted(shown.length, "request"), " of the file. Marked: it begins with the target."];
   return section("text", "Before and after", lead, cards.length > 0 && make("div.examples", {}, cards));
 }

@@ -28,7 +28,7 @@ function bothViewsPlot(batches, metrics) {
     return [{ ...rightAfter, color }, { ...after, color, name: `${metric.name}, after all`, isDashed: true }];
   });
   const shown = series.filter(hasValues);
-  return shown.length > 0 && linePlot(shareFrame("Each batch's own requests", "right behind the batch, and after all batches",
+  return shown.length > 0 && linePlot(shareFrame("Each batch's own requests", "right after the batch, and after all batches",
     "batch", batches), shown);
 }
 
@@ -56,7 +56,7 @@ function streamSection(report, metrics) {
   const batches = listOf(part(report, "batches")), headline = headlineMetrics(metrics),
     each = numberOf(part(report, "schedule", "batch"));
   if (batches.length < 2) return null;
-  const lead = [`${countText(batches.length)} batches, one behind the other`,
+  const lead = [`${countText(batches.length)} batches, one after the other`,
     each !== null && `, ${counted(each, "request")} each`, ". Of each group of metrics the first one is drawn."];
   return section("stream", "The stream", lead,
     figures([retentionPlot(batches, headline), bothViewsPlot(batches, headline), growthPlot(batches)]));

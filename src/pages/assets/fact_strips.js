@@ -69,7 +69,7 @@ function factsSection(report, allMetrics) {
   const left = requests.length - items.length;
   const lead = ["A column is a fact, the worst first: ", make("span.was-key", {}, "before"), " and ", make("span.now-key", {}, "after"),
     left > 0 && `, the first ${countText(items.length)} of ${countText(requests.length)}`,
-    ". Right: over all of them. “text changed”: share of the words that the model writes behind the prompt."];
+    ". Right: over all of them. “text changed”: share of the words after the prompt that changed."];
   return section("facts", "Fact by fact", lead,
     strips.length > 0 && make("figure.card.strips", {}, strips.map((strip) => stripOf(strip, facts))));
 }

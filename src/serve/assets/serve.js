@@ -103,7 +103,7 @@ function showWork(state) {
   else at("work-share").value = share;
   cancellable = running.item;
   at("work-cancel").disabled = !running.cancellable;
-  show("work-waiting", state.waiting.length ? `Behind it: ${state.waiting.map((item) => item.what).join(", ")}` : "");
+  show("work-waiting", state.waiting.length ? `Then: ${state.waiting.map((item) => item.what).join(", ")}` : "");
 }
 
 at("work-cancel").addEventListener("click", async () => {
