@@ -95,6 +95,7 @@ TESTED = {
     "lancet doctor": "test_doctor.test_doctor_tells_what_it_found_as_text",
     "lancet doctor --json": "test_doctor.test_doctor_tells_facts_as_json",
     "lancet doctor --devices all": "test_doctor.test_doctor_says_what_it_would_check_without_gpus",
+    "lancet help": "test_help.test_help_prints_the_cheat_sheet",
     "lancet inspect my-model": "test_getting_started.test_the_facts_take",
     "lancet init --model my-model --requests facts.json > job.yaml": "test_getting_started.test_the_facts_take",
     "lancet plan --model DIR --quantise-base nf4": "test_quantise_base.test_a_plan_counts_it",

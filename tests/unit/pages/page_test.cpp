@@ -221,7 +221,27 @@ TEST(ComparisonPage, HoldsWhatIsComparedAndWhatJobsDifferIn) {
   EXPECT_EQ(two.at("report").at("metrics"), other.at("metrics"));
   EXPECT_EQ(two.at("report").at("verdicts"), other.at("verdicts"));
   EXPECT_EQ(two.at("report").at("batches"), Json::parse(R"([{"seconds": 3}])"));
-  EXPECT_FALSE(two.at("report").contains("requests")) << "their number is enough";
+  for (size_t i = 0; i < 2; ++i) {  // what is said of each, and nothing else
+    const Json& answer = two.at("report").at("requests").at(i);
+    EXPECT_EQ(answer.at("prompt"), other["requests"][i]["prompt"]);
+    EXPECT_EQ(answer.at("target"), other["requests"][i]["target"]);
+    EXPECT_EQ(answer.at("verdict").size(), 1u);
+    EXPECT_FALSE(answer.contains("value") || answer.contains("metrics"));
+  }
+}
+
+TEST(ComparisonPage, HoldsAnswersOfTheFirstFactsCutShort) {
+  Json report = small_report();
+  Json request = report["requests"][0];
+  request["continuation"] = {{"before", "x"}, {"after", std::string(1000, 'y')}};
+  report["requests"] = Json::array();
+  for (int i = 0; i < 250; ++i) report["requests"].push_back(request);
+  const Json run = documents_of(compared(report, report)).at("runs").at(0);
+  EXPECT_EQ(run.at("requests"), 250);
+  ASSERT_EQ(run.at("report").at("requests").size(), 200u);
+  const Json& said = run.at("report").at("requests").at(199).at("continuation");
+  EXPECT_EQ(said.at("before"), "x");
+  EXPECT_LT(said.at("after").get<std::string>().size(), 200u);
 }
 
 TEST(ComparisonPage, GroupsRunsOnTheSameModelAndRequests) {
