@@ -34,7 +34,7 @@ def parse_arguments():
     parser.add_argument("--waits", type=lambda text: text.split(","), default=["default"])
     parser.add_argument("--most", type=float, help="exit 1 when a ratio is above")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="as lancet edit --set")
-    parser.add_argument("--json", action="store_true", help="the table of bench/results/neighbour.json")
+    parser.add_argument("--json", action="store_true", help="a table of docs/benchmarks.md's form")
     return parser.parse_args()
 
 
