@@ -184,7 +184,9 @@ JobPlan plan_stages(const ModelConfig& config, const Workload& work, const Devic
   if (work.optimizes_values) {
     const ValueWork values{config, work.dtype, work.value_layer(), work.values};
     const int64_t step = work.values.step_tokens();
-    const int64_t tokens = value_step_tokens(values, placement, work.together() * step);
+    const int64_t under_way = batches_under_way(work, placement);
+    const int64_t share_tokens = (work.together() + under_way - 1) / under_way * step;
+    const int64_t tokens = value_step_tokens(values, placement, share_tokens);
     most_requests = std::max<int64_t>(1, tokens / step);
     plan.value_requests = work.value_batch > 0 ? asked : std::clamp<int64_t>(tokens / step, 1, work.together());
   }

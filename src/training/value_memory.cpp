@@ -15,7 +15,7 @@
 namespace lancet {
 namespace {
 
-constexpr int64_t kHostTokens = 512;
+constexpr int64_t kLeastHostTokens = 512, kMostHostTokens = 1024;
 constexpr int64_t kAcceleratorTokens = 16384;
 
 /// Rows that a batch runs together.
@@ -221,8 +221,8 @@ ValueBytes value_bytes(const ValueWork& work, const Stage& stage, int64_t reques
   return bytes;
 }
 
-int64_t value_step_tokens(const ValueWork& work, const Placement& placement, int64_t all_tokens) {
-  if (placement.is_host_only()) return kHostTokens;
+int64_t value_step_tokens(const ValueWork& work, const Placement& placement, int64_t share_tokens) {
+  if (placement.is_host_only()) return std::clamp(share_tokens, kLeastHostTokens, kMostHostTokens);
   const int64_t batches = placement.batches_under_way();
   // A little is left for what stands between batches.
   const auto fits = [&](int64_t tokens) {
@@ -239,7 +239,7 @@ int64_t value_step_tokens(const ValueWork& work, const Placement& placement, int
   };
   int64_t tokens = floor_of(kAcceleratorTokens / batches);
   while (tokens > work.shape.step_tokens() && !fits(tokens)) tokens /= 2;
-  return batches == 1 ? tokens : std::min(tokens, std::max(floor_of(all_tokens / batches), work.shape.step_tokens()));
+  return batches == 1 ? tokens : std::min(tokens, std::max(floor_of(share_tokens), work.shape.step_tokens()));
 }
 
 }  // namespace lancet

@@ -83,8 +83,7 @@ class BatchOptimizer {
       if (left.size() < n_active) set_active(left);
       n_active = left.size();
       update(step);
-      // Leaving costs a copy of the rest, and new shapes cost the matrix library a set-up: only when it is worth it.
-      if (left.size() * 8 <= batch_.resident().size() * 7) {
+      if (may_leave(batch_.resident().size() - left.size())) {
         const torch::NoGradGuard no_grad;
         put_back(delta_NX);
         keep(left);
@@ -101,6 +100,14 @@ class BatchOptimizer {
   }
 
  private:
+  /// Whether it is worth it that so many requests leave, which costs a copy of the rest. New shapes cost a set-up, of
+  /// a graph, a device's libraries or products of short numbers: there some leave together.
+  bool may_leave(size_t done) const {
+    const Placement& on = model_.placement();
+    const bool is_set_up = graphs_ || !on.is_host_only() || c10::elementSize(on.weight_dtype()) < 4;
+    return done * (is_set_up ? 8 : batch_.resident().size()) >= batch_.resident().size();
+  }
+
   size_t request_of(size_t in_residents) const { return static_cast<size_t>(batch_.resident()[in_residents]); }
 
   /// The resident requests' deltas to their places.

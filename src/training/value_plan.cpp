@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "lancet/runtime/collectives.h"
+#include "lancet/runtime/host_workers.h"
 #include "lancet/training/value_memory.h"
 
 namespace lancet {
@@ -27,12 +28,6 @@ int64_t step_tokens(const PreparedRequest& request, const ValueOptions& options)
     most = std::max(most, tokens);
   }
   return most;
-}
-
-std::vector<int64_t> step_tokens_of_each(std::span<const PreparedRequest> requests, const ValueOptions& options) {
-  std::vector<int64_t> tokens;
-  for (const PreparedRequest& request : requests) tokens.push_back(step_tokens(request, options));
-  return tokens;
 }
 
 int64_t pieces_of(int64_t all, int64_t most) { return std::max<int64_t>(1, (all + most - 1) / most); }
@@ -57,7 +52,7 @@ RowBatches plan_value_batches(const CausalLM& model, std::span<const PreparedReq
   int64_t n_batches = 0;
   std::vector<int64_t> tokens;
   communicator.run_collectively("values", [&] {
-    tokens = step_tokens_of_each(requests, options);
+    for (const PreparedRequest& request : requests) tokens.push_back(step_tokens(request, options));
     if (!communicator.is_root()) return;
     if (options.batch > 0) {
       n_batches = pieces_of(std::ssize(tokens), options.batch);
@@ -67,18 +62,21 @@ RowBatches plan_value_batches(const CausalLM& model, std::span<const PreparedReq
     const ValueWork work{model.config(), model.placement().weight_dtype(), below,
                          in_groups(value_shape(requests), options.contexts_per_step)};
     const int64_t all_tokens = std::accumulate(tokens.begin(), tokens.end(), int64_t{0});
-    n_batches = pieces_of(all_tokens, value_step_tokens(work, model.placement(), all_tokens));
+    const int64_t at_once = pieces_at_once(model.placement()) * communicator.size();
+    n_batches = pieces_of(all_tokens, value_step_tokens(work, model.placement(), pieces_of(all_tokens, at_once)));
+    // so that no core waits while others run a last batch
+    if (model.placement().is_host_only() && n_batches > at_once) n_batches = pieces_of(n_batches, at_once) * at_once;
   });
   return deal_out(tokens, broadcast_numbers(communicator, {n_batches}).front());
 }
 
 std::vector<int64_t> heaviest_requests(std::span<const PreparedRequest> requests, const ValueOptions& options,
                                        RowBatches batches, int64_t n_batches) {
-  const std::vector<int64_t> tokens = step_tokens_of_each(requests, options);
+  std::vector<int64_t> tokens;
+  for (const PreparedRequest& request : requests) tokens.push_back(step_tokens(request, options));
   const auto batch_tokens = [&](const std::vector<int64_t>& indices) {
-    int64_t sum = 0;
-    for (const int64_t index : indices) sum += tokens[static_cast<size_t>(index)];
-    return sum;
+    const auto of = [&](int64_t index) { return tokens[static_cast<size_t>(index)]; };
+    return std::transform_reduce(indices.begin(), indices.end(), int64_t{0}, std::plus(), of);
   };
   std::ranges::stable_sort(batches, std::greater(), batch_tokens);
   batches.resize(std::min(batches.size(), static_cast<size_t>(n_batches)));

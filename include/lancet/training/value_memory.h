@@ -67,9 +67,10 @@ struct ValueBytes {
 /// What one batch of `requests` holds on a stage at its fullest.
 ValueBytes value_bytes(const ValueWork& work, const Stage& stage, int64_t requests);
 
-/// Most tokens of one step of a batch. On the host 512: activations of more fall out of the caches. On accelerators
-/// 16384, or what the batches under way have room for on every stage, rounded down to a power of two; with several
-/// batches under way no more than give each of them some of the `all_tokens`.
-int64_t value_step_tokens(const ValueWork& work, const Placement& placement, int64_t all_tokens);
+/// Most tokens of one step of a batch; `share_tokens`: what each batch under way gets when all tokens are dealt out at
+/// once. On the host the share, from 512 up to 1024: activations of more fall out of the caches. On accelerators 16384,
+/// or what the batches under way have room for on every stage, rounded down to a power of two; with several batches
+/// under way at most the share.
+int64_t value_step_tokens(const ValueWork& work, const Placement& placement, int64_t share_tokens);
 
 }  // namespace lancet

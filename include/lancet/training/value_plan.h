@@ -14,7 +14,8 @@ namespace lancet {
 RowBatches deal_out(std::span<const int64_t> tokens, int64_t n_batches);
 
 /// Collective: how much memory is free is root's. Batches as indices, dealt out evenly. Each holds at most
-/// options.batch requests; 0: as many as keep its step within value_step_tokens().
+/// options.batch requests; 0: as many as keep its step within value_step_tokens(), on the host
+/// perhaps fewer, so that every thread runs equally many batches.
 RowBatches plan_value_batches(const CausalLM& model, std::span<const PreparedRequest> requests, int64_t layer,
                               const ValueOptions& options, Communicator& communicator);
 

@@ -355,8 +355,8 @@ TEST(JobPlan, KeepsFactorsWhereThereIsRoom) {
     last = kept;
     const ValueWork values{config, work.dtype, work.value_layer(), work.values};
     const int64_t step = work.values.step_tokens();
-    EXPECT_EQ(std::clamp<int64_t>(value_step_tokens(values, plan.placement, work.together() * step) / step, 1,
-                                  work.together()),
+    const int64_t share = work.together() * step / plan.placement.batches_under_way();
+    EXPECT_EQ(std::clamp<int64_t>(value_step_tokens(values, plan.placement, share) / step, 1, work.together()),
               plan.value_requests)
         << gib;
   }

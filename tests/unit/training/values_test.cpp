@@ -4,7 +4,9 @@
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/types.h>
 
+#include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "lancet/core/error.h"
 #include "support/edit_setup.h"
@@ -161,13 +163,26 @@ TEST_F(ValuesTest, AutomaticStepsGoOnWhileARequestsLossFalls) {
 }
 
 TEST_F(ValuesTest, DoNotDependOnTheBatch) {
-  options.batch = 64;
-  const OptimizedValues together = optimize_values(model, requests, kEditedLayer, options, {alone()});
-  for (const int64_t batch : {1, 2}) {
-    options.batch = batch;
-    const OptimizedValues apart = optimize_values(model, requests, kEditedLayer, options, {alone()});
-    EXPECT_LE(nmse(apart.z_ND, together.z_ND), 1e-24);
-    for (size_t i = 0; i < requests.size(); ++i) EXPECT_EQ(apart.losses[i].size(), together.losses[i].size());
+  options.steps = 12;
+  for (const int64_t contexts : {0, 2}) {
+    options.contexts_per_step = contexts;
+    options.batch = 64;
+    options.stop_loss = 0;
+    std::vector<double> halfway;  // so that requests leave one after another
+    for (const auto& losses : optimize_values(model, requests, kEditedLayer, options, {alone()}).losses)
+      halfway.push_back((losses.at(5).total + losses.at(6).total) / 2);
+    std::ranges::sort(halfway);
+    options.stop_loss = halfway[halfway.size() - 2];
+    const OptimizedValues together = optimize_values(model, requests, kEditedLayer, options, {alone()});
+    std::set<size_t> ends;
+    for (const auto& losses : together.losses) ends.insert(losses.size());
+    EXPECT_GT(ends.size(), 2u);
+    for (const int64_t batch : {1, 2}) {
+      options.batch = batch;
+      const OptimizedValues apart = optimize_values(model, requests, kEditedLayer, options, {alone()});
+      EXPECT_LE(nmse(apart.z_ND, together.z_ND), 1e-24);
+      for (size_t i = 0; i < requests.size(); ++i) EXPECT_EQ(apart.losses[i].size(), together.losses[i].size());
+    }
   }
 }
 
