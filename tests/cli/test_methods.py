@@ -3,9 +3,9 @@ import json
 
 import numpy
 import pytest
-import safetensors
 import torch
 import yaml
+from cached_statistics import read_moments
 from conftest import DATA
 from edits import column_ids, edit_files, edits_of, standing
 from test_edit import run_ok
@@ -74,10 +74,9 @@ def test_crispedit_takes_moments_of_keys_and_gradients_from_files(lancet):
     assert [layer["layer"] for layer in stats] == [4, 5] and all(layer["from_cache"] for layer in stats)
     for layer in stats:
         for side in ("factor_file", "gradients_file"):
-            with safetensors.safe_open(layer[side].replace(".spectrum", ""), "numpy") as file:
-                tokens = int(file.metadata()["tokens"])
-                moments = {"mom2.mom2": file.get_tensor("moment") * tokens, "mom2.count": numpy.array(tokens)}
-            numpy.savez(lancet.folder / f"{side}.{layer['layer']}.npz", **moments)
+            moments, tokens = read_moments(layer[side].replace(".spectrum", ""))
+            arrays = {"mom2.mom2": moments * tokens, "mom2.count": numpy.array(tokens)}
+            numpy.savez(lancet.folder / f"{side}.{layer['layer']}.npz", **arrays)
     job["statistics"] = {"import": str(lancet.folder / "factor_file.{}.npz"), "cache": str(lancet.folder / "other")}
     refused = lancet.edit(job)
     assert refused.returncode == 2 and "import_gradients" in refused.stderr

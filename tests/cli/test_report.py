@@ -90,7 +90,9 @@ def test_runs_are_compared_and_what_differs_is_named(lancet):
     assert [(run["label"], run["group"], run["requests"]) for run in both["runs"]] == [("one", 0, 3), ("two", 0, 3)]
     for run in both["runs"]:
         report = report_of(lancet.folder / run["label"])
-        assert run["report"]["metrics"] == report["metrics"] and "requests" not in run["report"]
+        assert run["report"]["metrics"] == report["metrics"]
+        said = [(one["prompt"], one["target"]) for one in run["report"]["requests"]]
+        assert said == [(one["prompt"], one["target"]) for one in report["requests"]]
     run_ok(lancet.run("report", "one", "two", "other", "--out", "three.html"))
     assert [run["group"] for run in page_of(lancet.folder / "three.html")["runs"]] == [0, 0, 1]
     (lancet.folder / "mine.html").write_text("<p>mine</p>")

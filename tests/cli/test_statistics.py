@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy
 import pytest
+from cached_statistics import read_moments
 from conftest import DATA
 from edits import deltas_of, edit_files
 from test_bad_input import CHECKPOINT, CONFIG, NUMERIC, refuses
@@ -13,15 +14,6 @@ from test_edit import run_ok
 # How memit stores None: a NaN of these bits.
 NONE = numpy.array(struct.unpack(">d", struct.pack(">Q", 0xFFF8000000000002))[0], dtype=numpy.float64)
 FROM_FILES = dict(statistics__corpus=None, statistics__tokens=None, evaluate=[])
-
-
-def read_matrix(path, name):
-    """One f64 matrix of a safetensors file."""
-    data = path.read_bytes()
-    length = struct.unpack("<Q", data[:8])[0]
-    entry = json.loads(data[8 : 8 + length])[name]
-    begin, end = (8 + length + offset for offset in entry["data_offsets"])
-    return numpy.frombuffer(data[begin:end], dtype=numpy.float64).reshape(entry["shape"])
 
 
 def write_npz(path, moment, count):
@@ -49,7 +41,7 @@ def collected(lancet):
     stats = json.loads(run_ok(lancet.run("stats", lancet.folder / "job.json", "--json")).stdout)
     for layer in stats["layers"]:
         covariance = layer["factor_file"].split(".factor-")[0] + ".safetensors"
-        write_npz(lancet.folder / f"layer{layer['layer']}_mom2.npz", read_matrix(lancet.folder / covariance, "moment"), layer["tokens"])
+        write_npz(lancet.folder / f"layer{layer['layer']}_mom2.npz", *read_moments(lancet.folder / covariance))
     return lancet.folder / "collected"
 
 
