@@ -14,6 +14,7 @@
 #include "lancet/core/strings.h"
 #include "lancet/editing/editor.h"
 #include "lancet/editor_parts/modules.h"
+#include "lancet/editor_parts/trained_edit.h"
 #include "lancet/spec/read_option.h"
 
 namespace lancet {
@@ -96,14 +97,8 @@ class CrispEditor final : public Editor {
     TrainingOptions training = training_;
     training.projection = [&](WeightId id) { return projection(context, state, id.layer); };
     const TrainedWeights trained = context.train_weights(texts, modules, training);
-    for (size_t i = 0; i < modules.size(); ++i)
-      transaction.apply(modules[i], context.solve(modules[i].layer, [&] { return DenseDelta{trained.deltas_OI[i]}; }));
+    EditOutcome outcome = apply_trained(context, modules, trained, state, transaction);
     add_tokens(modules, capture(context, texts, modules), state);
-    EditOutcome outcome;
-    for (size_t i = 0; i < requests.size(); ++i)
-      outcome.requests.push_back(
-          {.steps = trained.steps, .initial_loss = trained.initial_losses[i], .final_loss = trained.final_losses[i]});
-    state.edits += static_cast<int64_t>(requests.size());
     return outcome;
   }
 
@@ -162,12 +157,7 @@ class CrispEditor final : public Editor {
 }  // namespace
 
 std::unique_ptr<Editor> make_crispedit(ConfigSection& editor) {
-  TrainingOptions training{.objective = TrainingObjective::kTarget};
-  training.steps = read(editor, GradientSpec::kSteps);
-  training.lr = read(editor, GradientSpec::kLr);
-  training.weight_decay = read(editor, GradientSpec::kWeightDecay);
-  training.batch = read(editor, GradientSpec::kCrispBatch);
-  training.stop_loss = read(editor, GradientSpec::kStopLoss);
+  TrainingOptions training = read_training(editor, TrainingObjective::kTarget, GradientSpec::kCrispBatch);
   training.order = read<TrainingOrder>(editor, GradientSpec::kOrder);
   training.projected = read<Projected>(editor, GradientSpec::kProjected);
   const CrispOptions options{.energy = read(editor, GradientSpec::kEnergy),

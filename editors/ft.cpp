@@ -6,6 +6,7 @@
 // from it: the order is drawn from a stated seed.
 #include "lancet/editing/editor.h"
 #include "lancet/editor_parts/modules.h"
+#include "lancet/editor_parts/trained_edit.h"
 #include "lancet/spec/read_option.h"
 
 namespace lancet {
@@ -30,14 +31,7 @@ class FineTuneEditor final : public Editor {
                    WeightTransaction& transaction) const override {
     const std::vector<WeightId> modules = targets(context.config());
     const TrainedWeights trained = context.train_weights(context.tokenize(requests, target_rule()), modules, options_);
-    for (size_t i = 0; i < modules.size(); ++i)
-      transaction.apply(modules[i], context.solve(modules[i].layer, [&] { return DenseDelta{trained.deltas_OI[i]}; }));
-    EditOutcome outcome;
-    for (size_t i = 0; i < requests.size(); ++i)
-      outcome.requests.push_back(
-          {.steps = trained.steps, .initial_loss = trained.initial_losses[i], .final_loss = trained.final_losses[i]});
-    state.edits += static_cast<int64_t>(requests.size());
-    return outcome;
+    return apply_trained(context, modules, trained, state, transaction);
   }
 
  private:
@@ -46,16 +40,6 @@ class FineTuneEditor final : public Editor {
   TargetEnd end_;
 };
 
-TrainingOptions parse_training(ConfigSection& editor, TrainingObjective objective) {
-  TrainingOptions options{.objective = objective};
-  options.steps = read(editor, GradientSpec::kSteps);
-  options.lr = read(editor, GradientSpec::kLr);
-  options.weight_decay = read(editor, GradientSpec::kWeightDecay);
-  options.batch = read(editor, GradientSpec::kBatch);
-  options.stop_loss = read(editor, GradientSpec::kStopLoss);
-  return options;
-}
-
 std::unique_ptr<Editor> make_ft_editor(ConfigSection& editor, const TrainingOptions& options) {
   return std::make_unique<FineTuneEditor>(parse_modules(editor), options, parse_target_end(editor));
 }
@@ -63,17 +47,17 @@ std::unique_ptr<Editor> make_ft_editor(ConfigSection& editor, const TrainingOpti
 }  // namespace
 
 std::unique_ptr<Editor> make_ft(ConfigSection& editor) {
-  return make_ft_editor(editor, parse_training(editor, TrainingObjective::kPromptLast));
+  return make_ft_editor(editor, read_training(editor, TrainingObjective::kPromptLast, GradientSpec::kBatch));
 }
 
 std::unique_ptr<Editor> make_ft_l(ConfigSection& editor) {
-  TrainingOptions options = parse_training(editor, TrainingObjective::kPromptLast);
+  TrainingOptions options = read_training(editor, TrainingObjective::kPromptLast, GradientSpec::kBatch);
   options.norm_constraint = read(editor, GradientSpec::kNormConstraint);
   return make_ft_editor(editor, options);
 }
 
 std::unique_ptr<Editor> make_ft_m(ConfigSection& editor) {
-  TrainingOptions options = parse_training(editor, TrainingObjective::kTarget);
+  TrainingOptions options = read_training(editor, TrainingObjective::kTarget, GradientSpec::kBatch);
   options.norm_constraint = read_given(editor, GradientSpec::kOwnNormConstraint);
   options.order = read<TrainingOrder>(editor, GradientSpec::kOrder);
   return make_ft_editor(editor, options);

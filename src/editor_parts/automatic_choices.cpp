@@ -13,6 +13,11 @@ std::vector<int64_t> layers_between(int64_t first, int64_t last) {
   return layers;
 }
 
+/// An eighth of the depth, at most kMostLayers.
+std::vector<int64_t> layers_from(int64_t first, int64_t n_layers) {
+  return layers_between(first, first + std::min(n_layers / 8, kMostLayers - 1));
+}
+
 }  // namespace
 
 std::vector<int64_t> automatic_layers(int64_t n_layers) {
@@ -22,15 +27,9 @@ std::vector<int64_t> automatic_layers(int64_t n_layers) {
 
 int64_t automatic_rome_layer(int64_t n_layers) { return n_layers / 6; }
 
-std::vector<int64_t> automatic_middle_layers(int64_t n_layers) {
-  const int64_t first = n_layers / 2;
-  return layers_between(first, first + std::min(n_layers / 8, kMostLayers - 1));
-}
+std::vector<int64_t> automatic_middle_layers(int64_t n_layers) { return layers_from(n_layers / 2, n_layers); }
 
-std::vector<int64_t> automatic_late_layers(int64_t n_layers) {
-  const int64_t first = 3 * n_layers / 5;
-  return layers_between(first, first + std::min(n_layers / 8, kMostLayers - 1));
-}
+std::vector<int64_t> automatic_late_layers(int64_t n_layers) { return layers_from(3 * n_layers / 5, n_layers); }
 
 int64_t automatic_tuned_layer(int64_t n_layers) { return 2 * n_layers / 3; }
 

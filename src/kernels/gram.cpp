@@ -156,13 +156,17 @@ void GramAccumulator::sum_over(Communicator& communicator) {
 }
 
 Tensor GramAccumulator::take_mean() && {
-  for_each_panel(sum_FF_.size(0), [&](int64_t begin, int64_t end) {
-    const Tensor panel = sum_FF_.slice(1, begin, end);
-    Tensor corner = panel.slice(0, begin, end);
-    corner.copy_(corner.tril() + corner.tril(-1).t());  // a product's two halves may differ in the last bit
-    sum_FF_.slice(0, begin, end).slice(1, end).copy_(panel.slice(0, end).t());
-  });
+  mirror_lower(sum_FF_);  // a product's two halves may differ in the last bit
   return std::move(sum_FF_.div_(static_cast<double>(rows_)));
+}
+
+void mirror_lower(const Tensor& matrices) {
+  for_each_panel(matrices.size(-1), [&](int64_t begin, int64_t end) {
+    const Tensor panel = matrices.slice(-1, begin, end);
+    Tensor corner = panel.slice(-2, begin, end);
+    corner.copy_(corner.tril() + corner.tril(-1).mT());
+    matrices.slice(-2, begin, end).slice(-1, end).copy_(panel.slice(-2, end).mT());
+  });
 }
 
 }  // namespace lancet

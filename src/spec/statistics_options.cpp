@@ -23,18 +23,20 @@ bool is_absent_or(const ConfigTree* value, std::string_view word) {
   return value == nullptr || (value->kind == ConfigTree::Kind::kScalar && value->scalar == word);
 }
 
+/// A path to the files of all layers.
+std::filesystem::path read_pattern(ConfigSection& section, const PathOption& option,
+                                   const std::filesystem::path& base) {
+  std::filesystem::path pattern = read(section, option, base);
+  if (pattern.string().find("{}") == std::string::npos)
+    section.problem(option.key, cat("'", pattern.string(), "': expected {} where the layer's number goes"));
+  return pattern;
+}
+
 void parse_import(ConfigSection& section, const std::filesystem::path& base, StatisticsOptions& options) {
   options.from = StatisticsFrom::kImport;
-  options.import = read(section, StatisticsSpec::kImport, base);
-  if (options.import.string().find("{}") == std::string::npos)
-    section.problem(StatisticsSpec::kImport.key,
-                    cat("'", options.import.string(), "': expected {} where the layer's number goes"));
-  if (section.has(StatisticsSpec::kImportGradients.key)) {
-    options.import_gradients = read(section, StatisticsSpec::kImportGradients, base);
-    if (options.import_gradients.string().find("{}") == std::string::npos)
-      section.problem(StatisticsSpec::kImportGradients.key,
-                      cat("'", options.import_gradients.string(), "': expected {} where the layer's number goes"));
-  }
+  options.import = read_pattern(section, StatisticsSpec::kImport, base);
+  if (section.has(StatisticsSpec::kImportGradients.key))
+    options.import_gradients = read_pattern(section, StatisticsSpec::kImportGradients, base);
   refuse_replaced(section, StatisticsSpec::kImport, "whose moments were taken over other text");
 }
 

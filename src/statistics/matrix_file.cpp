@@ -14,6 +14,7 @@
 #include "lancet/core/parallel.h"
 #include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
+#include "lancet/kernels/gram.h"
 #include "lancet/models/tensor_io.h"
 #include "lancet/runtime/placement.h"
 
@@ -90,18 +91,6 @@ Tensor packed(const Tensor& rows) {
   return rows.dim() == 2 ? triangles[0] : triangles;
 }
 
-/// Copies upper halves of matrices [n, n] or [E, n, n] into their lower ones, a panel of rows at a time.
-void mirror(const Tensor& whole) {
-  constexpr int64_t kPanel = 512;
-  for (int64_t begin = 0; begin < whole.size(-1); begin += kPanel) {
-    const int64_t end = std::min(begin + kPanel, whole.size(-1));
-    const Tensor panel = whole.slice(-2, begin, end);
-    Tensor corner = panel.slice(-1, begin, end);
-    corner.copy_(corner.triu() + corner.triu(1).mT());
-    whole.slice(-2, end).slice(-1, begin, end).copy_(panel.slice(-1, end).mT());
-  }
-}
-
 /// Zeros whose pages do not exist before they are written to: left of a triangle's diagonal they never are.
 Tensor lazy_zeros(at::IntArrayRef sizes) {
   void* const memory = std::calloc(static_cast<size_t>(c10::multiply_integers(sizes)), sizeof(double));
@@ -173,7 +162,7 @@ Tensor MatrixFile::load() const {
     const Tensor rows = lazy_zeros(moment_sizes(keys_));
     file_.read([&](const SealedFile::Piece& piece) { unpack(piece, n, rows.mutable_data_ptr<double>()); });
     if (kind_.shape == MatrixShape::kLower) return rows.mT();
-    mirror(rows);
+    mirror_lower(rows.mT());
     return rows;
   });
 }
@@ -212,9 +201,8 @@ std::string exact_text(double number) {
 void write_matrix(const std::filesystem::path& path, const MatrixKind& kind, const Tensor& matrix, Metadata facts) {
   std::error_code problem;
   std::filesystem::create_directories(path.parent_path(), problem);  // a failure shows when the file is written
-  const Tensor stored = kind.shape == MatrixShape::kWide        ? matrix
-                        : kind.shape == MatrixShape::kSymmetric ? packed(matrix)
-                                                                : packed(matrix.mT());
+  const Tensor rows = kind.shape == MatrixShape::kLower ? matrix.mT() : matrix;
+  const Tensor stored = kind.shape == MatrixShape::kWide ? rows : packed(rows);
   facts[kNameFact] = path.stem();
   write_tensors(path, kind.format, {{std::string(kind.tensor), stored}}, facts);
 }

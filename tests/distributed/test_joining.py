@@ -3,19 +3,13 @@ import json
 import pathlib
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
 
 import pytest
 from conftest import DATA, LANCET, TIMEOUT_S
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+from ports import free_port
 
 
 def by_hand(rank, size, port, **changes):

@@ -5,7 +5,8 @@ import signal
 import time
 
 from conftest import LANCET
-from test_joining import by_hand, free_port
+from ports import free_port
+from test_joining import by_hand
 
 LISTENS = "0A"
 

@@ -105,4 +105,7 @@ class GramAccumulator {
   int64_t rows_ = 0;
 };
 
+/// Copies what is below the diagonals of matrices [N, N] or [E, N, N] to above them, a panel of columns at a time.
+void mirror_lower(const Tensor& matrices);
+
 }  // namespace lancet

@@ -1,0 +1,30 @@
+#include "lancet/editor_parts/trained_edit.h"
+
+#include "lancet/spec/gradient_spec.h"
+#include "lancet/spec/read_option.h"
+
+namespace lancet {
+
+TrainingOptions read_training(ConfigSection& editor, TrainingObjective objective, const IntegerOption& batch) {
+  TrainingOptions options{.objective = objective};
+  options.steps = read(editor, GradientSpec::kSteps);
+  options.lr = read(editor, GradientSpec::kLr);
+  options.weight_decay = read(editor, GradientSpec::kWeightDecay);
+  options.batch = read(editor, batch);
+  options.stop_loss = read(editor, GradientSpec::kStopLoss);
+  return options;
+}
+
+EditOutcome apply_trained(const EditContext& context, std::span<const WeightId> weights, const TrainedWeights& trained,
+                          EditorState& state, WeightTransaction& transaction) {
+  for (size_t i = 0; i < weights.size(); ++i)
+    transaction.apply(weights[i], context.solve(weights[i].layer, [&] { return DenseDelta{trained.deltas_OI[i]}; }));
+  EditOutcome outcome;
+  for (size_t i = 0; i < trained.initial_losses.size(); ++i)
+    outcome.requests.push_back(
+        {.steps = trained.steps, .initial_loss = trained.initial_losses[i], .final_loss = trained.final_losses[i]});
+  state.edits += std::ssize(outcome.requests);
+  return outcome;
+}
+
+}  // namespace lancet
