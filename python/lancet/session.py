@@ -89,9 +89,32 @@ class Session:
         return self.edits
 
     @overload
-    def generate(self, prompts: str, **how: Any) -> str: ...
+    def generate(  # type: ignore[overload-overlap]  # a str is a sequence of str too
+        self,
+        prompts: str,
+        *,
+        tokens: int = ...,
+        temperature: float | None = ...,
+        top_k: int | None = ...,
+        top_p: float | None = ...,
+        seed: int | None = ...,
+        max_new_tokens: int | None = ...,
+        do_sample: bool | None = ...,
+    ) -> str: ...
+
     @overload
-    def generate(self, prompts: Sequence[str], **how: Any) -> list[str]: ...
+    def generate(
+        self,
+        prompts: Sequence[str],
+        *,
+        tokens: int = ...,
+        temperature: float | None = ...,
+        top_k: int | None = ...,
+        top_p: float | None = ...,
+        seed: int | None = ...,
+        max_new_tokens: int | None = ...,
+        do_sample: bool | None = ...,
+    ) -> list[str]: ...
 
     def generate(
         self,
@@ -116,6 +139,11 @@ class Session:
         one = isinstance(prompts, str)
         texts = [text for text, _ in self._call(self._engine.generate, [prompts] if one else list(prompts), how)]
         return texts[0] if one else texts
+
+    @overload
+    def undo(self, edits: Edit | str | Iterable[str]) -> dict[str, Any]: ...
+    @overload
+    def undo(self, edits: None = None) -> dict[str, Any] | None: ...
 
     def undo(self, edits: Edit | str | Iterable[str] | None = None) -> dict[str, Any] | None:
         """Takes edits back: an Edit, ids, or nothing for the last call of edit(). The last ones go to the very bits from
@@ -237,6 +265,7 @@ class Session:
 
     @property
     def closed(self) -> bool:
+        """Whether the model was freed: every call but `close` raises then."""
         return self._engine.is_closed
 
     def __enter__(self) -> Session:
