@@ -23,13 +23,13 @@ const testing::TinyShape kFiveLayers{.n_layers = 5};
 
 /// Layers 0-1 on rank 0, 2-3 on rank 1, 4 on rank 2, each on the fake device of the rank's number.
 Placement placement_over_ranks() {
-  const std::vector<at::Device> devices = fake_devices(0, 3);
+  const std::vector<at::Device> devices = fake_devices(3);
   return {{{devices[0], 0, 2}, {devices[1], 2, 4, 1}, {devices[2], 4, 5, 2}}, at::kDouble};
 }
 
 /// One process's model, split likewise.
 CausalLM load_whole(const TinyModel& tiny) {
-  const std::vector<at::Device> fake = fake_devices(0, 3);
+  const std::vector<at::Device> fake = fake_devices(3);
   return CausalLM::load(tiny.checkpoint, tiny.config, {{fake[0], fake[0], fake[1], fake[1], fake[2]}, at::kDouble});
 }
 
