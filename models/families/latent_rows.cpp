@@ -28,13 +28,26 @@ constexpr WeightRow kBlock[] = {{kAttnNorm, "model.layers.{}.input_layernorm.wei
 
 /// What scores grow by with YaRN, whose cosines and sines then grow the less (mscale_all_dim).
 double score_growth(ConfigReader& keys, const RopeConfig& rope) {
-  if (rope.scaling != RopeConfig::Scaling::kYarn) return 1;
+  if (rope.scaling == RopeConfig::Scaling::kNone) return 1;
   double share = 0;
-  for (const std::string_view key : {"rope_parameters", "rope_scaling"})  // the latter counts where both are there
-    if (std::optional<ConfigReader> object = keys.object(key); object && object->has("factor"))
-      share = object->at_least("mscale_all_dim", 0, 0);
+  for (const std::string_view key : {"rope_parameters", "rope_scaling"}) {  // the latter counts where both are there
+    std::optional<ConfigReader> object = keys.object(key);
+    if (!object || !object->has("factor")) continue;
+    share = object->at_least("mscale_all_dim", 0, 0);
+    if (share > 0 && rope.scaling != RopeConfig::Scaling::kYarn)
+      object->problem("mscale_all_dim", "no such key, but for yarn");
+  }
   const double growth = rope.factor > 1 ? 1 + 0.1 * share * std::log(rope.factor) : 1;
   return growth * growth;
+}
+
+/// Parts of the turned numbers that do not turn: versions of transformers do not agree on them.
+void refuse_share(ConfigReader& keys) {
+  constexpr std::string_view kKey = "partial_rotary_factor", kWhole = "1 or no such key";
+  if (keys.share(kKey, 1) != 1 && !keys.is_wrong(kKey)) keys.problem(kKey, kWhole);
+  for (const std::string_view key : {"rope_parameters", "rope_scaling"})
+    if (std::optional<ConfigReader> object = keys.object(key); object && object->share(kKey, 1) != 1)
+      if (!object->is_wrong(kKey)) object->problem(kKey, kWhole);
 }
 
 /// null: there is none.
@@ -84,6 +97,7 @@ void read_latent_fields(ConfigReader& keys, ModelConfig& config, const LatentDef
   config.head_dim = latent.plain_dim + latent.turned_dim;
   config.attention_scale = score_growth(keys, config.rope) / std::sqrt(static_cast<double>(config.head_dim));
   check_heads(keys, config);
+  refuse_share(keys);
 }
 
 }  // namespace lancet

@@ -193,3 +193,30 @@ def test_an_unknown_family_is_refused_by_what_differs(lancet, values, parts):
         result = lancet.run(*command)
         assert result.returncode == CHECKPOINT and not result.stdout
         assert all(part in result.stderr for part in parts), result.stderr
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"rope_scaling": {"type": "linear", "factor": 4.0, "mscale_all_dim": 1.0}}, "rope_scaling.mscale_all_dim: expected no such key, but for yarn"),
+        ({"rope_parameters": {"rope_type": "default", "partial_rotary_factor": 0.5}, "rope_scaling": None}, "partial_rotary_factor: expected 1 or no such key"),
+        ({"attention_bias": True}, "attention_bias: expected false: latent attention has no biases here"),
+        ({"num_key_value_heads": 64}, "num_key_value_heads: expected num_attention_heads, 128, or no such key, got 64"),
+        ({"v_head_dim": 300}, "v_head_dim: expected at most a key's numbers, 192, got 300"),
+        ({"topk_group": 9}, "topk_group: expected at most n_group, 8, got 9"),
+        ({"n_group": 32, "topk_group": 1, "num_experts_per_tok": 9}, "topk_group: expected groups of at least the 9 experts that are chosen, got 1"),
+        ({"scoring_func": "softmax"}, 'scoring_func: expected sigmoid, got "softmax"'),
+    ],
+)
+def test_latent_attention_that_would_compute_otherwise_is_refused(lancet, changes, words):
+    path = lancet.folder / "config.json"
+    path.write_text(json.dumps(BY_ROWS["DeepSeek-V3"][0] | changes))
+    result = lancet.run("inspect", path)
+    assert result.returncode == CHECKPOINT and words in result.stderr, result.stderr
+
+
+def test_gpt_oss_in_mxfp4_is_refused_by_name(lancet):
+    path = lancet.folder / "config.json"
+    path.write_text(json.dumps(BY_ROWS["gpt-oss-20b"][0] | {"quantization_config": {"quant_method": "mxfp4"}}))
+    result = lancet.run("inspect", path)
+    assert result.returncode == CHECKPOINT and "quant_method: 'mxfp4' is not read" in result.stderr
