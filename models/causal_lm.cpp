@@ -70,10 +70,10 @@ void check_weight(const WeightSpec& spec, const Placement& placement, const Mode
   if (full == weights.full.end()) throw std::logic_error(cat("the model has no weight ", spec.name));
   const Tensor& weight = full->second;
   check_device(weight, device, spec.name);
-  if (weight.scalar_type() != placement.weight_dtype() || weight.sizes() != at::IntArrayRef(spec.shape))
-    throw std::logic_error(cat(spec.name, ": expected ", at::toString(placement.weight_dtype()), " ",
-                               at::IntArrayRef(spec.shape), ", got ", at::toString(weight.scalar_type()), " ",
-                               weight.sizes()));
+  const at::ScalarType type = weight_type(spec.id.kind, placement.weight_dtype());
+  if (weight.scalar_type() != type || weight.sizes() != at::IntArrayRef(spec.shape))
+    throw std::logic_error(cat(spec.name, ": expected ", at::toString(type), " ", at::IntArrayRef(spec.shape), ", got ",
+                               at::toString(weight.scalar_type()), " ", weight.sizes()));
 }
 
 /// Whether a text beyond the model's positions is turned otherwise than it says (NTK's base grows with the text).

@@ -117,7 +117,9 @@ class LayerRun {
     if (!context_.hooks.touches(key_site)) return with_shared(routed.output(w_));
     Tensor key = routed.whole_keys();
     if (!pass(HookPoint::kMlpKey, key)) return {};
-    return with_shared(context_.hooks.replaces(key_site) ? w_.linear(key, kDown) : routed.output(w_));
+    if (!context_.hooks.replaces(key_site)) return with_shared(routed.output(w_));
+    const Tensor out = w_.linear(key, kDown);
+    return with_shared(routed.biases().defined() ? out + routed.biases() : out);
   }
 
   const LayerContext& context_;

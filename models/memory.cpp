@@ -113,7 +113,7 @@ UnpackingBytes unpacking_bytes(const ModelConfig& config, LayerRange layers, at:
 }
 
 bool holds_scores(const ModelConfig& config, at::Device device, at::ScalarType dtype) {
-  return config.attention_cap > 0 || !fuses_attention(device, dtype);
+  return config.attention_cap > 0 || config.attention_sinks || !fuses_attention(device, dtype);
 }
 
 int64_t packed_score_tokens(const ModelConfig& config, at::Device device, at::ScalarType dtype,
@@ -137,7 +137,12 @@ int64_t layer_pass_bytes(const ModelConfig& config, const PassShape& pass) {
   const int64_t attending = element * 4 * d_query + copies +
                             3 * std::max(element, copy_bytes(pass.dtype)) * config.n_heads * pass.score_tokens;
   // Hidden state and normed input; query, keys, values and the output: of tokens, and of places where these are packed.
-  const int64_t held = element * (2 * d_query + 2 * d_kv);
+  const LatentConfig& latent = config.latent;  // its vectors, and heads before they are put together
+  const int64_t of_latent = latent.rank == 0
+                                ? 0
+                                : 2 * (latent.query_rank + latent.rank + latent.turned_dim) +
+                                      config.n_heads * (config.head_dim + latent.plain_dim + latent.value_dim);
+  const int64_t held = element * (2 * d_query + 2 * d_kv + of_latent);
   const int64_t attention = pass.tokens * (element * 2 * config.d_model + held) + pass.places * held +
                             (pass.places > 0 ? pass.run_places : pass.tokens) * attending;
   // The norm, where it works on copies: the value, its square, and scaled.

@@ -24,7 +24,9 @@ void check_shareable(const WeightSpec& spec, const CausalLM& model) {
 Tensor as_stored(const WeightSpec& spec, const Tensor& part) {
   if (part.dim() == 1) return part.view(spec.stored.shape);
   if (spec.stored.layout == Layout::kColumns) return part.t();
-  if (spec.stored.layout == Layout::kByExpert) return part.unflatten(1, {spec.experts, -1}).transpose(0, 1);
+  const auto by_expert = [&] { return part.unflatten(1, {spec.experts, -1}); };  // [out, experts, in]
+  if (spec.stored.layout == Layout::kByExpert) return by_expert().transpose(0, 1);
+  if (spec.stored.layout == Layout::kByExpertColumns) return by_expert().permute({1, 2, 0});
   return part;
 }
 

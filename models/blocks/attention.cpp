@@ -7,6 +7,7 @@
 #include "lancet/kernels/attention.h"
 #include "lancet/kernels/decoder_ops.h"
 #include "lancet/runtime/send.h"
+#include "latent_heads.h"
 #include "norm.h"
 
 namespace lancet {
@@ -129,6 +130,10 @@ AttentionHeads projected_heads(const ModelConfig& config, const LayerWeights& w,
 /// Heads clamped, normed and turned, as the configuration says.
 AttentionHeads placed_heads(const ModelConfig& config, const LayerWeights& w, const AttentionInputs& inputs,
                             int64_t layer, const Tensor& x_BTD) {
+  if (config.latent.rank > 0) {
+    const LatentHeads latent = latent_heads(config, w, inputs, x_BTD);
+    return {latent.query_BQHC, {latent.key_BTHC, latent.value_BTHC}, true};
+  }
   const AttentionHeads heads = projected_heads(config, w, inputs, layer, x_BTD);
   if (heads.are_turned) return heads;
   const auto limited = [&](const Tensor& x) {
@@ -215,9 +220,10 @@ Tensor attention(const ModelConfig& config, const LayerWeights& w, const Attenti
       fresh = {fresh.key.slice(1, 0, 0), fresh.value.slice(1, 0, 0)};
     }
   }
-  const AttentionRule rule{config.attention_scale, config.attention_cap};
+  const AttentionRule rule{config.attention_scale, config.attention_cap, w[kSinks]};
   Tensor attended = attend(query, fresh, prefix, inputs, rule);
-  if (has_slopes) attended = by_heads(attended, query.size(3)).narrow(3, 0, config.head_dim).flatten(2);
+  const int64_t own = config.mixed_size(layer) / config.n_heads;  // beside zeros that only keep values as long as keys
+  if (own < query.size(3)) attended = by_heads(attended, query.size(3)).narrow(3, 0, own).flatten(2);
   if (!config.gated_attention) return attended;
   return attended * w.linear(take_places(x_BTD, inputs.outputs), kAttnGate).sigmoid();
 }

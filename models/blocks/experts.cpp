@@ -37,21 +37,21 @@ Choice choose_one_by_one(const ExpertsConfig& experts, const Tensor& scores_NE) 
   return {torch::cat(chosen, 1), torch::cat(weights, 1)};
 }
 
-/// Scores with those of all groups but the best ones at 0.
+/// Scores with those of all groups but the best ones out of reach.
 Tensor of_best_groups(const ExpertsConfig& experts, const Tensor& scores_NE) {
   if (experts.groups == 1) return scores_NE;
   const Tensor scores_NGX = scores_NE.unflatten(1, {experts.groups, -1});
-  const Tensor sum_NG = std::get<0>(scores_NGX.topk(2, 2)).sum(2);
+  const Tensor sum_NG = std::get<0>(scores_NGX.topk(experts.group_best, 2)).sum(2);
   const Tensor group_NC = std::get<1>(sum_NG.topk(experts.groups_chosen, 1));
   const Tensor is_left_NG = torch::ones_like(sum_NG, torch::kBool).scatter(1, group_NC, false);
-  return scores_NGX.masked_fill(is_left_NG.unsqueeze(2), 0).flatten(1);
+  return scores_NGX.masked_fill(is_left_NG.unsqueeze(2), -std::numeric_limits<double>::infinity()).flatten(1);
 }
 
 Choice choose(const ExpertsConfig& experts, const LayerWeights& weights, const Tensor& x_ND) {
   const at::ScalarType precise = precise_type(x_ND);
-  // routers that have a bias compute in the wider type throughout
-  const Tensor logits_NE = experts.choice_bias ? linear_of(x_ND.to(precise), weights[kRouter].to(precise))
-                                               : linear_of(x_ND, weights[kRouter]).to(precise);
+  const Tensor logits_NE = experts.choice_bias || experts.precise_router
+                               ? linear_of(x_ND.to(precise), weights[kRouter].to(precise))
+                               : weights.linear(x_ND, kRouter, kRouterOffset).to(precise);
   if (experts.score == RouterScore::kOneByOne) return choose_one_by_one(experts, logits_NE);
   const Tensor score_NE = experts.score == RouterScore::kSigmoid ? logits_NE.sigmoid() : torch::softmax(logits_NE, -1);
   const Tensor chosen_by_NE =
@@ -73,6 +73,10 @@ RoutedTokens route(const ModelConfig& config, const LayerWeights& weights, const
   routed.sizes_ = x.sizes().vec();
   const Tensor x_ND = x.flatten(0, -2);
   const auto [expert_NK, weight_NK] = choose(experts, weights, x_ND);
+  const auto bias_of = [&](WeightKind kind, int64_t expert) {
+    const Tensor& biases = weights[kind];
+    return biases.defined() ? biases.narrow(0, expert * experts.d_ffn, experts.d_ffn) : Tensor();
+  };
 
   std::tie(routed.expert_S_, routed.order_S_) = expert_NK.flatten().sort(/*stable=*/true, 0, /*descending=*/false);
   const Tensor count_E = torch::bincount(routed.expert_S_, {}, experts.count).to(Placement::host());
@@ -84,13 +88,21 @@ RoutedTokens route(const ModelConfig& config, const LayerWeights& weights, const
     const int64_t n = count_E.const_data_ptr<int64_t>()[e];
     if (n == 0) continue;
     const Tensor own_ND = x_SD.narrow(0, begin, n);
-    keys.push_back(mlp_key(config, weights, weights.linear_of_expert(own_ND, kGate, e, experts.d_ffn),
-                           weights.linear_of_expert(own_ND, kUp, e, experts.d_ffn)));
+    const auto projected = [&](WeightKind kind, WeightKind bias) {
+      return weights.linear_of_expert(own_ND, kind, e, experts.d_ffn, bias_of(bias, e));
+    };
+    keys.push_back(mlp_key(config, weights, projected(kGate, kGateBias), projected(kUp, kUpBias)));
     routed.shares_.push_back({e, begin, begin + n});
     begin += n;
   }
   const Tensor weight_S = weight_NK.flatten().index_select(0, routed.order_S_).to(x.scalar_type());
   routed.key_SW_ = torch::cat(keys) * weight_S.unsqueeze(1);
+  if (weights[kDownBiases].defined()) {
+    const Tensor bias_ED = weights[kDownBiases].unflatten(0, {experts.count, -1});
+    const Tensor share_NE = torch::zeros({x_ND.size(0), experts.count}, x.options());
+    routed.biases_ =
+        linear_of(share_NE.scatter(1, expert_NK, weight_NK.to(x.scalar_type())), bias_ED.t()).view(routed.sizes_);
+  }
   return routed;
 }
 
@@ -101,7 +113,8 @@ Tensor RoutedTokens::output(const LayerWeights& weights) const {
         weights.linear_of_expert(key_SW_.slice(0, share.begin, share.end), kDown, share.expert, shape_.width));
   // back in the tokens' order, so that sums have an order too, which index_add has not on a GPU
   const Tensor out_SD = torch::cat(outputs).index_select(0, order_S_.argsort());
-  return out_SD.unflatten(0, {-1, chosen_}).sum(1).view(sizes_);
+  const Tensor out = out_SD.unflatten(0, {-1, chosen_}).sum(1).view(sizes_);
+  return biases_.defined() ? out + biases_ : out;
 }
 
 Tensor shared_output(const ModelConfig& config, const LayerWeights& weights, const Tensor& x) {

@@ -12,6 +12,9 @@ namespace lancet {
 /// one after the other; F the size of all experts' keys together, W of one's.
 class RoutedTokens {
  public:
+  /// What the experts' biases give to the layer's output beside the products of whole_keys(); undefined: nothing.
+  const Tensor& biases() const { return biases_; }
+
   /// The layer's output: x's shape.
   Tensor output(const LayerWeights& weights) const;
 
@@ -34,6 +37,7 @@ class RoutedTokens {
   Tensor order_S_;              ///< places sorted by expert: which token's choice each is, token * chosen + choice
   Tensor expert_S_;             ///< sorted
   Tensor key_SW_;               ///< times the expert's weight for the token
+  Tensor biases_;
 };
 
 /// Chooses and computes the keys. x: [..., D]. How many tokens go where is read by the host, once.

@@ -28,11 +28,12 @@ Tensor LayerWeights::linear_of_neighbours(const Tensor& x, NeighbourKinds weight
   return has_bias && !bias.defined() ? Tensor() : linear_of(x, matrix, bias);
 }
 
-Tensor LayerWeights::linear_of_expert(const Tensor& x, WeightKind weight, int64_t expert, int64_t width) const {
+Tensor LayerWeights::linear_of_expert(const Tensor& x, WeightKind weight, int64_t expert, int64_t width,
+                                      const Tensor& bias) const {
   if (const QuantisedLinear* quantised = quantised_[static_cast<size_t>(weight)]; quantised != nullptr)
-    return quantised->linear_of_expert(x, expert);
+    return quantised->linear_of_expert(x, expert, bias);
   const int64_t axis = weight == WeightKind::kDown ? 1 : 0;
-  return linear_of(x, (*this)[weight].narrow(axis, expert * width, width));
+  return linear_of(x, (*this)[weight].narrow(axis, expert * width, width), bias);
 }
 
 }  // namespace lancet

@@ -28,8 +28,9 @@ class LayerWeights {
   /// One product with neighbours, [..., all their outputs]. Undefined where they do not lie side by side in full
   /// precision, or where one of them learns: linear() takes each.
   Tensor linear_of_neighbours(const Tensor& x, NeighbourKinds weights, NeighbourKinds biases) const;
-  /// Multiplies with one expert's part of gates, ups or downs; `width`: of its keys.
-  Tensor linear_of_expert(const Tensor& x, WeightKind weight, int64_t expert, int64_t width) const;
+  /// Multiplies with one expert's part of gates, ups or downs; `width`: of its keys; `bias`: its own, may be undefined.
+  Tensor linear_of_expert(const Tensor& x, WeightKind weight, int64_t expert, int64_t width,
+                          const Tensor& bias = {}) const;
 
  private:
   Tensor joined(NeighbourKinds kinds) const;

@@ -29,8 +29,15 @@ Tensor activated(Activation activation, const LayerWeights& weights, const Tenso
       return at::relu(x).square();
     case Activation::kXielu:
       return xielu(weights, x);
+    case Activation::kLimitedSwish:
+      break;  // of gates and ups together
   }
   return x;
+}
+
+Tensor limited_swish(const ModelConfig& config, const Tensor& gate, const Tensor& up) {
+  const Tensor cut = gate.clamp_max(config.mlp_limit);
+  return (up.clamp(-config.mlp_limit, config.mlp_limit) + 1) * (cut * (cut * config.mlp_slope).sigmoid());
 }
 
 }  // namespace
@@ -38,6 +45,7 @@ Tensor activated(Activation activation, const LayerWeights& weights, const Tenso
 Tensor mlp_key(const ModelConfig& config, const LayerWeights& weights, const Tensor& gate, const Tensor& up) {
   if (!config.gated_mlp) return activated(config.activation, weights, up);
   if (config.activation == Activation::kSilu) return silu_times(gate, up);
+  if (config.activation == Activation::kLimitedSwish) return limited_swish(config, gate, up);
   return activated(config.activation, weights, gate) * up;
 }
 

@@ -55,7 +55,7 @@ Tensor attend_in_rows(const Part& part, int64_t row_tokens, int64_t length, doub
 }
 
 bool is_short(const DocumentRun& run, const Tensor& query, const PackedDocuments& packed, AttentionRule rule) {
-  if (rule.cap > 0 || (packed.window > 0 && packed.window < run.tokens)) return false;
+  if (rule.is_bent() || (packed.window > 0 && packed.window < run.tokens)) return false;
   // In half precision the scores would be rounded, which the fused kernels do not do.
   const bool precise = query.scalar_type() == torch::kFloat || query.scalar_type() == torch::kDouble;
   return precise && run.tokens <= kShortTokens;
@@ -123,7 +123,7 @@ bool takes_varlen_kernel(const Tensor& query, const KeyValuePair& fresh, const P
                          AttentionRule rule) {
   VarlenCase attention = varlen_case(query, fresh.key, fresh.value, packed.bounds);
   attention.sees_all_before = packed.window == 0 || packed.window >= packed.bounds.most_tokens;
-  attention.caps_scores = rule.cap > 0;
+  attention.bends_scores = rule.is_bent();
   attention.every_query = !packed.queries.first_O.defined();
   return fits_varlen_kernel(attention);
 }

@@ -40,6 +40,9 @@ bool can_quantise(WeightKind kind) {
     case WeightKind::kQuery:
     case WeightKind::kKey:
     case WeightKind::kValue:
+    case WeightKind::kQueryDown:
+    case WeightKind::kKeyValueDown:
+    case WeightKind::kKeyValueUp:
     case WeightKind::kAttnGate:
     case WeightKind::kAttnOut:
     case WeightKind::kMixerQuery:
@@ -98,8 +101,8 @@ Tensor QuantisedLinear::linear(const Tensor& x, const Tensor& bias) const {
   return QuantisedProduct::apply(x, c10::make_intrusive<HeldProduct>(*this, bias));
 }
 
-Tensor QuantisedLinear::linear_of_expert(const Tensor& x, int64_t expert) const {
-  return QuantisedLinear({parts_[static_cast<size_t>(expert)]}, axis_).linear(x, {});
+Tensor QuantisedLinear::linear_of_expert(const Tensor& x, int64_t expert, const Tensor& bias) const {
+  return QuantisedLinear({parts_[static_cast<size_t>(expert)]}, axis_).linear(x, bias);
 }
 
 Tensor QuantisedLinear::unpack(at::ScalarType dtype) const {

@@ -19,6 +19,20 @@ int64_t size_of(const ModelConfig& config, Axis axis, int64_t layer) {
       return config.experts.count;
     case Axis::kQuery:
       return config.n_heads * config.head_dim;
+    case Axis::kQueryInput:
+      return config.latent.query_rank > 0 ? config.latent.query_rank : config.d_model;
+    case Axis::kExpertOutputs:
+      return config.experts.count * config.d_model;
+    case Axis::kHeads:
+      return config.n_heads;
+    case Axis::kQueryRank:
+      return config.latent.query_rank;
+    case Axis::kKeyValueRank:
+      return config.latent.rank;
+    case Axis::kLatentKeyValue:
+      return config.latent.rank + config.latent.turned_dim;
+    case Axis::kLatentHeads:
+      return config.n_heads * (config.latent.plain_dim + config.latent.value_dim);
     case Axis::kKeyValue:
       return config.n_kv_heads * config.head_dim;
     case Axis::kMixed:
@@ -84,6 +98,8 @@ int64_t groups_of(const ModelConfig& config, Layout layout) {
       return config.recurrence.key_heads;
     case Layout::kByExpert:
       return config.experts.count;
+    case Layout::kByExpertColumns:
+      return config.experts.count * config.experts.d_ffn;
     default:
       return 1;
   }

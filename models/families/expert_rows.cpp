@@ -1,5 +1,7 @@
 #include "expert_rows.h"
 
+#include "lancet/core/strings.h"
+
 namespace lancet {
 namespace {
 
@@ -19,10 +21,22 @@ constexpr WeightRow kSwitched[] = {{kSharedGate, "model.layers.{}.mlp.shared_exp
 constexpr WeightRow kShared[] = {{kSharedGate, "model.layers.{}.mlp.shared_experts.gate_proj.weight"},
                                  {kSharedUp, "model.layers.{}.mlp.shared_experts.up_proj.weight"},
                                  {kSharedDown, "model.layers.{}.mlp.shared_experts.down_proj.weight"}};
+constexpr WeightRow kCorrection[] = {{kRouterBias, "model.layers.{}.mlp.gate.e_score_correction_bias"}};
 constexpr WeightRow kRoutedByMixtral[] = {{kRouter, "model.layers.{}.block_sparse_moe.gate.weight"},
                                           {kGate, "model.layers.{}.block_sparse_moe.experts.{}.w1.weight"},
                                           {kUp, "model.layers.{}.block_sparse_moe.experts.{}.w3.weight"},
                                           {kDown, "model.layers.{}.block_sparse_moe.experts.{}.w2.weight"}};
+
+/// Groups of equal size, each with as many experts as its score is a sum of, and enough in those that are chosen.
+void check_groups(ConfigReader& keys, const ExpertsConfig& experts) {
+  const int64_t groups = experts.groups;
+  if (groups > 1 && (experts.count % groups != 0 || experts.count < experts.group_best * groups))
+    keys.problem("n_group", cat("a divisor of the ", experts.count, " experts that leaves ", experts.group_best,
+                                " or more in a group"));
+  else if (experts.chosen > experts.count / groups * experts.groups_chosen)
+    keys.problem("topk_group", cat("groups of at least the ", experts.chosen, " experts that are chosen"));
+  if (experts.groups_chosen > groups) keys.problem("topk_group", cat("at most n_group, ", groups));
+}
 
 /// Every decoder_sparse_step-th layer has experts, but those of mlp_only_layers.
 std::vector<bool> layers_with_experts(ConfigReader& keys, int64_t n_layers) {
@@ -38,6 +52,7 @@ std::vector<bool> layers_with_experts(ConfigReader& keys, int64_t n_layers) {
 const Rows kQwenExperts{kRoutedByQwen};
 const Rows kSwitchedExpert{kSwitched};
 const Rows kSharedExperts{kShared};
+const Rows kRouterCorrection{kCorrection};
 const Rows kMixtralExperts{kRoutedByMixtral};
 
 void read_qwen_experts(ConfigReader& keys, ModelConfig& config, ExpertsConfig defaults) {
@@ -54,6 +69,37 @@ std::vector<std::string_view> qwen_expert_keys(std::vector<std::string_view> oth
   others.insert(others.end(), {"num_experts", "num_local_experts", "num_experts_per_tok", "moe_intermediate_size",
                                "norm_topk_prob", "decoder_sparse_step", "mlp_only_layers"});
   return others;
+}
+
+void read_grouped_experts(ConfigReader& keys, ModelConfig& config, const ExpertsConfig& defaults) {
+  ExpertsConfig& experts = config.experts;
+  experts = read_experts(keys, keys.has("num_local_experts") ? "num_local_experts" : "n_routed_experts", defaults);
+  experts.d_ffn = keys.size("moe_intermediate_size", kMostWide, defaults.d_ffn);
+  experts.scale = keys.above_zero("routed_scaling_factor", defaults.scale);
+  experts.groups = keys.size("n_group", kMostExperts, defaults.groups);
+  experts.groups_chosen = keys.size("topk_group", kMostExperts, defaults.groups_chosen);
+  experts.shared = experts.d_ffn * keys.size("n_shared_experts", kMostExperts, defaults.shared / defaults.d_ffn);
+  check_groups(keys, experts);
+}
+
+void read_corrected_experts(ConfigReader& keys, ModelConfig& config, const ExpertsConfig& defaults) {
+  read_grouped_experts(keys, config, defaults);
+  config.experts.score = RouterScore::kSigmoid;
+  config.experts.choice_bias = true;
+  config.experts.sums_to_one = keys.flag_or_true("norm_topk_prob");
+  config.experts.added_to_sum = 1e-20;
+}
+
+std::vector<std::string_view> corrected_expert_keys(std::vector<std::string_view> others) {
+  others.insert(others.end(), {"n_routed_experts", "num_local_experts", "num_experts_per_tok", "moe_intermediate_size",
+                               "norm_topk_prob", "routed_scaling_factor", "n_group", "topk_group", "n_shared_experts"});
+  return others;
+}
+
+void read_first_dense(ConfigReader& keys, ModelConfig& config, int64_t default_dense) {
+  const auto n_dense = static_cast<int64_t>(keys.at_least("first_k_dense_replace", 0, default_dense));
+  config.experts.layers.clear();
+  for (int64_t layer = 0; layer < config.n_layers; ++layer) config.experts.layers.push_back(layer >= n_dense);
 }
 
 void read_switched_expert(ConfigReader& keys, ModelConfig& config, int64_t default_size) {

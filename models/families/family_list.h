@@ -5,12 +5,13 @@
 
 namespace lancet {
 
-#define LANCET_FAMILIES                                                                                          \
-  llama, mistral, mixtral, ministral, ministral3, qwen2, qwen3, qwen3_moe, phi3, phi, gemma, gemma2, gemma3,     \
-      vaultgemma, olmo, olmo2, olmo3, gpt2, gpt_neo, gpt_bigcode, gptj, gpt_neox, stablelm, smollm3, granite,    \
-      hyperclovax, cohere, cohere2, glm, glm4, nemotron, arcee, apertus, exaone4, starcoder2, helium, ernie4_5,  \
-      seed_oss, hunyuan, cwm, jais2, opt, biogpt, nanochat, falcon, bloom, mpt, persimmon, qwen3_5, qwen3_5_moe, \
-      qwen3_next, qwen2_moe, olmoe, granite_moe, glm4_moe, ernie4_5_moe, phimoe
+#define LANCET_FAMILIES                                                                                             \
+  llama, mistral, mixtral, ministral, ministral3, qwen2, qwen3, qwen3_moe, phi3, phi, gemma, gemma2, gemma3,        \
+      vaultgemma, olmo, olmo2, olmo3, gpt2, gpt_neo, gpt_bigcode, gptj, gpt_neox, stablelm, smollm3, granite,       \
+      hyperclovax, cohere, cohere2, glm, glm4, nemotron, arcee, apertus, exaone4, starcoder2, helium, ernie4_5,     \
+      seed_oss, hunyuan, cwm, jais2, opt, biogpt, nanochat, falcon, bloom, mpt, persimmon, qwen3_5, qwen3_5_moe,    \
+      qwen3_next, qwen2_moe, olmoe, granite_moe, glm4_moe, ernie4_5_moe, phimoe, gpt_oss, deepseek_v2, deepseek_v3, \
+      glm4_moe_lite, youtu, minicpm3
 
 using MakeFamily = Family();
 MakeFamily LANCET_FAMILIES;

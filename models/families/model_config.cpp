@@ -171,7 +171,7 @@ void read_fields(const Json& json, const Family& family, ModelConfig& config, st
 bool has_joined_experts(const ModelConfig& config, const Checkpoint& checkpoint) {
   const std::vector<std::string> names = checkpoint.tensor_names();
   return std::ranges::any_of(config.family->weights, [&](const WeightRow& row) {
-    if (row.layout != Layout::kByExpert) return false;
+    if (!has_all_experts(row.layout)) return false;
     const std::string_view in_layer = row.name.substr(row.name.find("{}") + 2);
     return std::ranges::any_of(names, [&](const std::string& name) { return name.ends_with(in_layer); });
   });

@@ -3,7 +3,7 @@
 namespace lancet {
 
 bool is_of_experts(const WeightRow& row) {
-  if (row.layout == Layout::kByExpert) return true;
+  if (has_all_experts(row.layout)) return true;
   const size_t layer = row.name.find("{}");
   return layer != std::string_view::npos && row.name.find("{}", layer + 1) != std::string_view::npos;
 }
@@ -13,7 +13,13 @@ namespace {
 /// Whether the layer has its gates, ups and downs where the row says.
 bool has_mlp_of(const ModelConfig& config, const WeightRow& row, int64_t layer) {
   if (!config.has_experts(layer)) return !is_of_experts(row);
-  return is_of_experts(row) && (row.layout == Layout::kByExpert) == config.experts.in_one_tensor;
+  return is_of_experts(row) && has_all_experts(row.layout) == config.experts.in_one_tensor;
+}
+
+/// Whether its gates, ups and downs have biases, and the row is theirs.
+bool has_biases_of(const ModelConfig& config, const WeightRow& row, int64_t layer) {
+  if (config.has_experts(layer)) return config.experts.mlp_biases && is_of_experts(row);
+  return config.mlp_bias && !is_of_experts(row);
 }
 
 bool has_attention(const ModelConfig& config, int64_t layer) { return !config.has_recurrence(layer); }
@@ -24,6 +30,10 @@ bool has_part_of_experts(const ModelConfig& config, WeightKind kind, int64_t lay
   switch (kind) {
     case WeightKind::kRouterBias:
       return config.experts.choice_bias;
+    case WeightKind::kRouterOffset:
+      return config.experts.router_bias;
+    case WeightKind::kDownBiases:
+      return config.experts.mlp_biases;
     case WeightKind::kSharedGate:
       return config.experts.shared > 0 && config.gated_mlp;
     case WeightKind::kSharedSwitch:
@@ -44,6 +54,8 @@ bool is_there(const ModelConfig& config, const WeightRow& row, int64_t layer) {
   switch (row.kind) {
     case WeightKind::kRouter:
     case WeightKind::kRouterBias:
+    case WeightKind::kRouterOffset:
+    case WeightKind::kDownBiases:
     case WeightKind::kSharedGate:
     case WeightKind::kSharedUp:
     case WeightKind::kSharedDown:
@@ -71,10 +83,15 @@ bool is_there(const ModelConfig& config, const WeightRow& row, int64_t layer) {
     case WeightKind::kAttnOutBias:
       return config.attention_out_bias && has_attention(config, layer);
     case WeightKind::kGateBias:
-      return config.gated_mlp && config.mlp_bias;
+      return config.gated_mlp && has_biases_of(config, row, layer);
     case WeightKind::kUpBias:
     case WeightKind::kDownBias:
-      return config.mlp_bias;
+      return has_biases_of(config, row, layer);
+    case WeightKind::kSinks:
+      return config.attention_sinks;
+    case WeightKind::kQueryDown:
+    case WeightKind::kQueryDownNorm:
+      return config.latent.query_rank > 0;
     case WeightKind::kMlpNorm:
     case WeightKind::kMlpNormBias:
       return config.mlp_norm && !config.bare_norms;

@@ -60,10 +60,15 @@ Neighbours neighbours_of(const ModelConfig& config, const WeightRow& row, int64_
 }
 
 /// The shape of the tensor that has a weight of all experts, and perhaps another beside it.
-std::vector<int64_t> shape_by_expert(const ModelConfig& config, const WeightRole& role, const Neighbours& sizes,
+std::vector<int64_t> shape_by_expert(const ModelConfig& config, const WeightRow& row, const Neighbours& sizes,
                                      int64_t in) {
-  if (role.in == Axis::kFfn) return {config.experts.count, sizes.all, config.experts.d_ffn};
-  return {config.experts.count, sizes.all / config.experts.count, in};
+  const int64_t count = config.experts.count;
+  const Axis axis = role_of(row.kind).in;
+  if (axis == Axis::kNone) return {count, sizes.all / count};
+  std::vector<int64_t> shape{count, sizes.all / count, in};
+  if (axis == Axis::kFfn) shape = {count, sizes.all, config.experts.d_ffn};
+  if (row.layout == Layout::kByExpertColumns) std::swap(shape[1], shape[2]);
+  return shape;
 }
 
 WeightSpec spec_of(const ModelConfig& config, const WeightRow& row, int64_t layer) {
@@ -82,8 +87,8 @@ WeightSpec spec_of(const ModelConfig& config, const WeightRow& row, int64_t laye
                              .groups = groups,
                              .begin = sizes.before / groups}};
   if (is_of_experts(row)) spec.experts = config.experts.count;
-  if (row.layout == Layout::kByExpert) {
-    spec.stored.shape = shape_by_expert(config, role, sizes, in);
+  if (has_all_experts(row.layout)) {
+    spec.stored.shape = shape_by_expert(config, row, sizes, in);
   } else if (is_of_experts(row)) {
     spec.name = numbered(name, "*");
     spec.stored.tensors.clear();

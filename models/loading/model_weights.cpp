@@ -2,6 +2,11 @@
 
 namespace lancet {
 
+at::ScalarType weight_type(WeightKind kind, at::ScalarType run_type) {
+  return kind == WeightKind::kRouterBias && c10::elementSize(run_type) < c10::elementSize(at::kFloat) ? at::kFloat
+                                                                                                      : run_type;
+}
+
 at::Device weight_device(const Placement& placement, WeightId id) {
   switch (role_of(id.kind).place) {
     case WeightPlace::kEmbedding:

@@ -12,7 +12,23 @@ namespace lancet {
 namespace {
 
 /// Whether all experts' parts lie in one tensor, and in the weight beside each other.
-bool joins_columns(const WeightSpec& spec) { return spec.stored.layout == Layout::kByExpert && spec.parts_axis() == 1; }
+bool joins_columns(const WeightSpec& spec) { return has_all_experts(spec.stored.layout) && spec.parts_axis() == 1; }
+
+/// View [experts, out, in] of a tensor of all experts.
+Tensor by_expert(const Tensor& stored, const WeightSpec& spec) {
+  return spec.stored.layout == Layout::kByExpertColumns ? stored.transpose(1, 2) : stored;
+}
+
+/// Whether each expert's outputs lie apart in it, so that they can be seen together with no others' alone.
+bool takes_turns(const WeightSpec& spec) {
+  return spec.stored.layout == Layout::kByExpertColumns && spec.shape.size() > 1;
+}
+
+/// View [experts, outputs of one, in] where weights take turns.
+Tensor part_in_turn(const Tensor& stored, const WeightSpec& spec) {
+  const int64_t groups = spec.stored.groups / spec.experts;
+  return by_expert(stored, spec).unflatten(1, {groups, -1}).select(2, spec.stored.begin);
+}
 
 /// View [groups, outputs of each, ...].
 Tensor part_by_group(const Tensor& stored, const WeightSpec& spec) {
@@ -29,13 +45,16 @@ Tensor part_by_group(const Tensor& stored, const WeightSpec& spec) {
 }  // namespace
 
 Tensor stored_part(const Tensor& stored, const WeightSpec& spec) {
-  if (joins_columns(spec)) return stored.transpose(0, 1).flatten(1);
+  if (joins_columns(spec)) return by_expert(stored, spec).transpose(0, 1).flatten(1);
+  if (takes_turns(spec)) return part_in_turn(stored, spec).flatten(0, 1);
   return part_by_group(stored, spec).flatten(0, 1);  // of one group: still a view
 }
 
 void put_stored_part(const Tensor& stored, const WeightSpec& spec, const Tensor& weight) {
   if (joins_columns(spec))
-    stored.transpose(0, 1).copy_(weight.unflatten(1, {stored.size(0), -1}));
+    by_expert(stored, spec).transpose(0, 1).copy_(weight.unflatten(1, {stored.size(0), -1}));
+  else if (takes_turns(spec))
+    part_in_turn(stored, spec).copy_(weight.unflatten(0, {spec.experts, -1}));
   else
     part_by_group(stored, spec).copy_(weight.unflatten(0, {spec.stored.groups, -1}));
 }

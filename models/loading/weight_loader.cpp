@@ -86,6 +86,8 @@ class DeviceLoader {
   }
 
  private:
+  at::ScalarType type_of(const WeightSpec& spec) const { return weight_type(spec.id.kind, type_); }
+
   /// Undefined: anywhere.
   Tensor place_of(const WeightSpec& spec) const {
     const auto at = places_.find(spec.id);
@@ -96,15 +98,15 @@ class DeviceLoader {
                    const std::function<void(int64_t)>& on_bytes) const {
     std::vector<TensorRead> reads;
     for (const WeightSpec* spec : specs)
-      reads.push_back({*stored_view(checkpoint_, *spec), device_, type_, place_of(*spec)});
+      reads.push_back({*stored_view(checkpoint_, *spec), device_, type_of(*spec), place_of(*spec)});
     std::vector<Tensor> tensors = read_tensors(reads, on_bytes);
     for (size_t i = 0; i < specs.size(); ++i) weights.full.emplace(specs[i]->id, std::move(tensors[i]));
   }
 
   /// Reads bytes that do not lie in the file as in the weight.
   Tensor read_rearranged(const WeightSpec& spec) const {
-    const Tensor stored = read_stored(checkpoint_, spec, type_);
-    return upload(torch::empty(spec.shape, type_).copy_(stored), device_);
+    const Tensor stored = read_stored(checkpoint_, spec, type_of(spec));
+    return upload(torch::empty(spec.shape, type_of(spec)).copy_(stored), device_);
   }
 
   Tensor read(const WeightSpec& spec) const {
@@ -117,7 +119,7 @@ class DeviceLoader {
   /// Experts one by one: no more than one is there in full precision, unless the file has all in one tensor.
   QuantisedLinear quantised(const WeightSpec& spec) const {
     std::vector<QuantisedRows> parts;
-    if (spec.stored.layout == Layout::kByExpert) {
+    if (has_all_experts(spec.stored.layout)) {
       for (const Tensor& part : read_rearranged(spec).chunk(spec.experts, spec.parts_axis()))
         parts.push_back({quantise(part.contiguous(), *rule_.quantiser, spec.name), 1, 0, part.size(0)});
       return {std::move(parts), spec.parts_axis()};

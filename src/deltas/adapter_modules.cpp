@@ -54,7 +54,7 @@ std::vector<LinearModule> linear_modules(const ModelConfig& config) {
   std::vector<LinearModule> modules;
   std::map<std::string, size_t> place_of;
   for (const WeightSpec& spec : weight_table(config)) {
-    if (spec.shape.size() != 2 || spec.stored.layout == Layout::kByExpert) continue;
+    if (spec.shape.size() != 2 || has_all_experts(spec.stored.layout)) continue;
     for (size_t expert = 0; expert < spec.stored.tensors.size(); ++expert) {
       const std::string name(module_of(spec.stored.tensors[expert]));
       const auto [at, is_new] = place_of.emplace(name, modules.size());
@@ -70,7 +70,7 @@ std::vector<LinearModule> linear_modules(const ModelConfig& config) {
 
 std::string why_no_lora(const ModelConfig& config, const WeightSpec& spec) {
   if (spec.shape.size() != 2) return "it is no matrix";
-  if (spec.stored.layout == Layout::kByExpert) return "it is in a tensor of all experts, which is no linear module";
+  if (has_all_experts(spec.stored.layout)) return "it is in a tensor of all experts, which is no linear module";
   if (spec.id.kind == WeightKind::kEmbedding || spec.id.kind == WeightKind::kPositions)
     return "it is a table of embeddings";
   if (spec.id.kind == WeightKind::kHead && spec.stored.tensors.front() != "lm_head.weight")

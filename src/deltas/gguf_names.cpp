@@ -91,7 +91,7 @@ std::string why_no_gguf(const ModelConfig&, const WeightSpec& spec) {
   if (spec.id.kind == WeightKind::kEmbedding || spec.id.kind == WeightKind::kPositions)
     return "it is a table of embeddings";
   if (spec.id.kind == WeightKind::kRouter) return "it is a router";
-  if (spec.stored.layout == Layout::kByExpert) return "it is in a tensor of all experts, which is no linear module";
+  if (has_all_experts(spec.stored.layout)) return "it is in a tensor of all experts, which is no linear module";
   return "";
 }
 

@@ -104,6 +104,12 @@ DENSE = {
     "rope_theta": 10000, "tie_word_embeddings": False, "torch_dtype": "bfloat16", "use_cache": True, "vocab_size": 100352,
 }  # fmt: skip
 RMS = {"rms_norm_eps": 1e-5, "attention_bias": False, "mlp_bias": False}
+GPT_OSS_YARN = {"beta_fast": 32.0, "beta_slow": 1.0, "factor": 32.0, "original_max_position_embeddings": 4096, "rope_type": "yarn", "truncate": False}
+LATENT_YARN = {"beta_fast": 32, "beta_slow": 1, "factor": 40, "original_max_position_embeddings": 4096, "type": "yarn"}
+LATENT = DENSE | {
+    "attention_bias": False, "kv_lora_rank": 512, "max_position_embeddings": 163840, "moe_layer_freq": 1, "qk_nope_head_dim": 128,
+    "qk_rope_head_dim": 64, "rms_norm_eps": 1e-6, "v_head_dim": 128,
+}  # fmt: skip
 BY_ROWS = {  # what config.json says of sizes, and how many parameters the hub counts; tied embeddings once
     "granite-3.0-2b": (DENSE | RMS | {"architectures": ["GraniteForCausalLM"], "hidden_size": 2048, "intermediate_size": 8192, "num_hidden_layers": 40,
                        "num_key_value_heads": 8, "vocab_size": 49155, "tie_word_embeddings": True, "attention_multiplier": 0.015625,
@@ -132,6 +138,22 @@ BY_ROWS = {  # what config.json says of sizes, and how many parameters the hub c
                   "max_position_embeddings": 2048, "vocab_size": 50272, "word_embed_proj_dim": 2048, "do_layer_norm_before": True}, 1_315_758_080),
     "gpt-neo-1.3B": ({"architectures": ["GPTNeoForCausalLM"], "hidden_size": 2048, "num_layers": 24, "num_heads": 16, "max_position_embeddings": 2048,
                       "vocab_size": 50257, "window_size": 256, "attention_types": [[["global", "local"], 12]]}, 1_315_575_808),
+    "gpt-oss-20b": (DENSE | {"architectures": ["GptOssForCausalLM"], "attention_bias": True, "experts_per_token": 4, "head_dim": 64, "hidden_size": 2880,
+                    "initial_context_length": 4096, "intermediate_size": 2880, "layer_types": ["sliding_attention", "full_attention"] * 12,
+                    "max_position_embeddings": 131072, "num_attention_heads": 64, "num_experts_per_tok": 4, "num_key_value_heads": 8,
+                    "num_local_experts": 32, "rms_norm_eps": 1e-5, "rope_scaling": GPT_OSS_YARN, "rope_theta": 150000, "router_aux_loss_coef": 0.9,
+                    "sliding_window": 128, "swiglu_limit": 7.0, "vocab_size": 201088}, 20_914_757_184),
+    "DeepSeek-V2-Lite": (LATENT | {"architectures": ["DeepseekV2ForCausalLM"], "first_k_dense_replace": 1, "intermediate_size": 10944,
+                         "moe_intermediate_size": 1408, "n_group": 1, "n_routed_experts": 64, "n_shared_experts": 2, "norm_topk_prob": False,
+                         "num_attention_heads": 16, "num_experts_per_tok": 6, "num_hidden_layers": 27, "num_key_value_heads": 16, "q_lora_rank": None,
+                         "routed_scaling_factor": 1.0, "scoring_func": "softmax", "topk_group": 1, "topk_method": "greedy", "vocab_size": 102400,
+                         "rope_scaling": LATENT_YARN | {"mscale": 0.707, "mscale_all_dim": 0.707}}, 15_706_484_224),
+    "DeepSeek-V3": (LATENT | {"architectures": ["DeepseekV3ForCausalLM"], "ep_size": 1, "first_k_dense_replace": 3, "hidden_size": 7168,
+                    "intermediate_size": 18432, "moe_intermediate_size": 2048, "n_group": 8, "n_routed_experts": 256, "n_shared_experts": 1,
+                    "norm_topk_prob": True, "num_attention_heads": 128, "num_experts_per_tok": 8, "num_hidden_layers": 61, "num_key_value_heads": 128,
+                    "num_nextn_predict_layers": 1, "q_lora_rank": 1536, "routed_scaling_factor": 2.5, "scoring_func": "sigmoid", "topk_group": 4,
+                    "quantization_config": {"activation_scheme": "dynamic", "fmt": "e4m3", "quant_method": "fp8", "weight_block_size": [128, 128]},
+                    "topk_method": "noaux_tc", "vocab_size": 129280, "rope_scaling": LATENT_YARN | {"mscale": 1.0, "mscale_all_dim": 1.0}}, 671_026_419_200),
 }  # fmt: skip
 
 
@@ -171,3 +193,30 @@ def test_an_unknown_family_is_refused_by_what_differs(lancet, values, parts):
         result = lancet.run(*command)
         assert result.returncode == CHECKPOINT and not result.stdout
         assert all(part in result.stderr for part in parts), result.stderr
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"rope_scaling": {"type": "linear", "factor": 4.0, "mscale_all_dim": 1.0}}, "rope_scaling.mscale_all_dim: expected no such key, but for yarn"),
+        ({"rope_parameters": {"rope_type": "default", "partial_rotary_factor": 0.5}, "rope_scaling": None}, "partial_rotary_factor: expected 1 or no such key"),
+        ({"attention_bias": True}, "attention_bias: expected false: latent attention has no biases here"),
+        ({"num_key_value_heads": 64}, "num_key_value_heads: expected num_attention_heads, 128, or no such key, got 64"),
+        ({"v_head_dim": 300}, "v_head_dim: expected at most a key's numbers, 192, got 300"),
+        ({"topk_group": 9}, "topk_group: expected at most n_group, 8, got 9"),
+        ({"n_group": 32, "topk_group": 1, "num_experts_per_tok": 9}, "topk_group: expected groups of at least the 9 experts that are chosen, got 1"),
+        ({"scoring_func": "softmax"}, 'scoring_func: expected sigmoid, got "softmax"'),
+    ],
+)
+def test_latent_attention_that_would_compute_otherwise_is_refused(lancet, changes, words):
+    path = lancet.folder / "config.json"
+    path.write_text(json.dumps(BY_ROWS["DeepSeek-V3"][0] | changes))
+    result = lancet.run("inspect", path)
+    assert result.returncode == CHECKPOINT and words in result.stderr, result.stderr
+
+
+def test_gpt_oss_in_mxfp4_is_refused_by_name(lancet):
+    path = lancet.folder / "config.json"
+    path.write_text(json.dumps(BY_ROWS["gpt-oss-20b"][0] | {"quantization_config": {"quant_method": "mxfp4"}}))
+    result = lancet.run("inspect", path)
+    assert result.returncode == CHECKPOINT and "quant_method: 'mxfp4' is not read" in result.stderr

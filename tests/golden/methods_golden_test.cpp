@@ -107,6 +107,13 @@ struct MethodRun {
   }
 };
 
+/// The name that an expert's own tensor would have, of the tensor of all: "a.experts.down_proj".
+std::string name_of_expert(const std::string& all, int64_t expert) {
+  const std::string experts = ".experts.";
+  const size_t end = all.find(experts) + experts.size();
+  return cat(all.substr(0, end), expert, ".", all.substr(end), ".weight");
+}
+
 /// What each weight's changes from number `first[name]` on sum up to, by stored tensor and as it is stored; moves
 /// `first` after them. Experts that are not changed at all are left out.
 std::map<std::string, Tensor> new_changes(const WeightTransaction& transaction, const ModelConfig& config,
@@ -119,10 +126,17 @@ std::map<std::string, Tensor> new_changes(const WeightTransaction& transaction, 
       const Tensor change = to_dense(entry.deltas[i]);
       sum = sum.defined() ? sum + change : change;
     }
-    const std::vector<Tensor> parts = stored_parts(spec, spec.stored.layout == Layout::kColumns ? sum.t() : sum);
-    for (size_t i = 0; i < parts.size(); ++i)
-      if (parts.size() == 1 || parts[i].any().item<bool>())
-        changes[spec.is_whole() ? spec.stored.tensors[i] : spec.name] = parts[i];
+    const bool has_all = has_all_experts(spec.stored.layout);
+    const std::vector<Tensor> parts = has_all
+                                          ? sum.chunk(spec.experts, spec.parts_axis())
+                                          : stored_parts(spec, spec.stored.layout == Layout::kColumns ? sum.t() : sum);
+    for (size_t i = 0; i < parts.size(); ++i) {
+      if (parts.size() > 1 && !parts[i].any().item<bool>()) continue;
+      const std::string& tensor = spec.stored.tensors[has_all ? 0 : i];
+      changes[has_all           ? name_of_expert(tensor, static_cast<int64_t>(i))
+              : spec.is_whole() ? tensor
+                                : spec.name] = parts[i];
+    }
   }
   return changes;
 }

@@ -47,7 +47,7 @@ TEST_P(AttentionOnDevice, OfFewAndManyQueriesAfterAPrefixIsTheHosts) {
   }
 }
 
-/// Heads of 128-bit packs, of numbers one by one, and the widest; with a window and a cap.
+/// Heads of 128-bit packs with sinks, of numbers one by one, and the widest; with a window and a cap.
 TEST_P(AttentionOnDevice, OfRaggedRowsIsTheHosts) {
   RaggedLayout layout;
   for (int64_t row = 0; row < 70; ++row) {
@@ -64,8 +64,9 @@ TEST_P(AttentionOnDevice, OfRaggedRowsIsTheHosts) {
       return numbers({kv_heads, 64, dim}, seed).to(at::kBFloat16);
     };
     layout.window = window;
-    const AttentionRule rule{usual_rule(dim).scale, window > 0 ? 20.0 : 0.0};
-    const auto ours = [&](const Tensors& in) {
+    const Tensor sinks_H = dim == 128 ? 3 * numbers({heads}, 36) : Tensor();
+    const auto ours = [&, scale = usual_rule(dim).scale, cap = window > 0 ? 20.0 : 0.0](const Tensors& in) {
+      const AttentionRule rule{scale, cap, sinks_H.defined() ? sinks_H.to(in[0].device()) : Tensor()};
       const KeyValuePair pool{rounded(31).to(in[0].options()).narrow(1, 0, 60),
                               rounded(32).to(in[0].options()).narrow(1, 0, 60)};
       return ragged_attention(in[0], {in[1], in[2]}, pool, ragged_rows(layout, in[0].device(), in[0].scalar_type()),

@@ -31,17 +31,20 @@ EDITED = {  # by variant: the tensors of these layers
 }
 
 
-@pytest.fixture(scope="module", params=EDITED)
-def edited(request, tmp_path_factory):
+def edit(name, scratch, modules):
     """(variant, base, what lancet made of it)"""
-    scratch = tmp_path_factory.mktemp("family-export")
-    base = make_checkpoint(request.param, scratch / "base", ROOT / "data" / "demo-model")
-    editor = dict(method="ft", modules=LAYERS, steps=2, lr=0.01)
+    base = make_checkpoint(name, scratch / "base", ROOT / "data" / "demo-model")
+    editor = dict(method="ft", modules=modules, steps=2, lr=0.01)
     job = dict(model=str(base), requests=dict(path=str(FACTS), limit=2), editor=editor, evaluate=[])
     job |= dict(output=dict(dir=str(scratch / "out")), run=dict(dtype="f32"))
     (scratch / "job.json").write_text(json.dumps(job))
     run_binary("lancet", "edit", scratch / "job.json")
-    return request.param, base, scratch / "out"
+    return name, base, scratch / "out"
+
+
+@pytest.fixture(scope="module", params=EDITED)
+def edited(request, tmp_path_factory):
+    return edit(request.param, tmp_path_factory.mktemp("family-export"), LAYERS)
 
 
 def test_only_the_edited_tensors_change(edited):
@@ -67,5 +70,18 @@ def test_the_change_is_in_one_orientation_whatever_the_files(edited):
 
 def test_transformers_reads_it(edited, tmp_path):
     _, _, out = edited
+    batch = rows([2, 13])
+    assert_rows_close(lancet_logits(out, batch, "f32", tmp_path), transformers_logits(load(out), batch), NMSE_F32)
+
+
+def test_experts_in_one_tensor_are_written_where_they_lie(tmp_path):
+    """gpt-oss: [experts, in, out], of which an edit has [out, experts * in]."""
+    _, base, out = edit("gpt_oss", tmp_path, {"down": [1]})
+    name = "model.layers.1.mlp.experts.down_proj"
+    before, after = (read_raw(folder / "model.safetensors")[1] for folder in (base, out))
+    assert {tensor for tensor in before if before[tensor] != after[tensor]} == {name}
+    with safe_open(base / "model.safetensors", "pt") as a, safe_open(out / "model.safetensors", "pt") as b:
+        change = (b.get_tensor(name) - a.get_tensor(name)).permute(2, 0, 1).flatten(1)
+    torch.testing.assert_close(torch.tensor(deltas_of(out)[name]).float(), change, rtol=1e-3, atol=1e-6)
     batch = rows([2, 13])
     assert_rows_close(lancet_logits(out, batch, "f32", tmp_path), transformers_logits(load(out), batch), NMSE_F32)

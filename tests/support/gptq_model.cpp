@@ -57,7 +57,7 @@ void write_gptq_model(const std::filesystem::path& folder, const std::string& co
     for (const WeightId id : layer_matrices(config)) {
       const WeightSpec spec = weight_spec(config, id);
       const bool is_turned = spec.stored.layout == Layout::kColumns;
-      if (spec.stored.layout == Layout::kByExpert) continue;  // no matrix
+      if (has_all_experts(spec.stored.layout)) continue;  // no matrix
       for (const std::string& name : spec.stored.tensors)
         if (packed.insert(name).second)  // others are parts of the same
           add_matrix(name.substr(0, name.size() - std::string(".weight").size()), spec.stored.shape[is_turned ? 1 : 0],

@@ -15,8 +15,12 @@ struct KeyValuePair {
 
 /// How scores become weights.
 struct AttentionRule {
-  double scale;    ///< factor of scores, before they are capped
-  double cap = 0;  ///< scores become cap * tanh(score / cap) (Gemma 2, arXiv 2408.00118); 0: they stay
+  double scale;         ///< factor of scores, before they are capped
+  double cap = 0;       ///< scores become cap * tanh(score / cap) (Gemma 2, arXiv 2408.00118); 0: they stay
+  Tensor sinks_H = {};  ///< a score more for each query head, which takes weight and has no value; undefined: none
+
+  /// Whether scores become weights otherwise than by softmax alone, which is all that fused kernels know.
+  bool is_bent() const { return cap > 0 || sinks_H.defined(); }
 };
 
 /// Scores divided by the root of the head's size (arXiv 1706.03762).

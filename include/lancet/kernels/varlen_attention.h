@@ -28,7 +28,7 @@ struct VarlenCase {
   bool every_query = true;  ///< each document's queries are all its tokens, in order
   bool needs_gradients = false;
   bool sees_all_before = true;  ///< no window cuts a document
-  bool caps_scores = false;     ///< AttentionRule::cap
+  bool bends_scores = false;    ///< AttentionRule::is_bent()
 };
 
 /// Whether varlen_attention() is right for it. The one place that decides so.

@@ -20,11 +20,15 @@ enum class Layout : uint8_t {
   kRows,     ///< [out, in]; several: one after the other
   kColumns,  ///< [in, out]; several: beside each other (GPT-2's Conv1D)
   kByHead,   ///< [out, in]; several: in turn for each key head, with the query heads that share it (GPT-NeoX, Falcon)
-  kByQueryHead,  ///< [out, in]; several: in turn for each query head (Qwen3-Next's queries and their gates)
-  kByMixerHead,  ///< [out, in]; several: in turn for each key head of a recurrent mixer (Qwen3-Next)
-  kOneRow,       ///< a vector, stored [1, out]
-  kByExpert      ///< [experts, out, in]; several: in turn within each expert (Granite's)
+  kByQueryHead,     ///< [out, in]; several: in turn for each query head (Qwen3-Next's queries and their gates)
+  kByMixerHead,     ///< [out, in]; several: in turn for each key head of a recurrent mixer (Qwen3-Next)
+  kOneRow,          ///< a vector, stored [1, out]
+  kByExpert,        ///< [experts, out, in]; several: in turn within each expert (Granite's)
+  kByExpertColumns  ///< [experts, in, out]; several: number by number in turn (gpt-oss)
 };
+
+/// Whether one tensor has the weights of all experts of a layer.
+inline bool has_all_experts(Layout layout) { return layout == Layout::kByExpert || layout == Layout::kByExpertColumns; }
 
 /// Rows of one name are parts of one stored tensor, in their order.
 struct WeightRow {

@@ -13,6 +13,7 @@
 #include "lancet/core/dtype.h"
 #include "lancet/models/experts_config.h"
 #include "lancet/models/families.h"
+#include "lancet/models/latent_config.h"
 #include "lancet/models/recurrence_config.h"
 #include "lancet/quant_formats/quant_scheme.h"
 
@@ -74,7 +75,8 @@ enum class Activation : uint8_t {
   kGeluTanh,
   kRelu,
   kReluSquared,
-  kXielu  ///< a square above 0 and an exponential below, each layer with weights of its own (arXiv 2411.13010)
+  kXielu,        ///< a square above 0 and an exponential below, each layer with weights of its own (arXiv 2411.13010)
+  kLimitedSwish  ///< gate * sigmoid(mlp_slope * gate) * (up + 1), both cut at mlp_limit (gpt-oss)
 };
 
 enum class BlockOrder : uint8_t {
@@ -119,8 +121,12 @@ struct ModelConfig {
   int64_t first_position = 0;             ///< row of the first position in the table of learned ones
   ExpertsConfig experts;
   RecurrenceConfig recurrence;
+  LatentConfig latent;
+  bool attention_sinks = false;  ///< each head's weights share their sum with a score of its own, which has no value
   bool gated_attention = false;  ///< attention's results are multiplied by a sigmoid of the layer's normed input
   Activation activation = Activation::kSilu;
+  double mlp_slope = 1;   ///< kLimitedSwish's
+  double mlp_limit = 0;   ///< likewise
   bool gated_mlp = true;  ///< activation(gate) * up; else activation(up)
   bool tied_embeddings = false;
   bool qkv_bias = false;
@@ -139,7 +145,7 @@ struct ModelConfig {
   }
   /// Numbers that the layer's output projection reads.
   int64_t mixed_size(int64_t layer) const {
-    return has_recurrence(layer) ? recurrence.value_size() : n_heads * head_dim;
+    return has_recurrence(layer) ? recurrence.value_size() : n_heads * (latent.rank > 0 ? latent.value_dim : head_dim);
   }
   bool has_experts(int64_t layer) const { return experts.count > 0 && experts.layers[static_cast<size_t>(layer)]; }
 

@@ -11,6 +11,10 @@
 
 namespace lancet {
 
+/// The type that a weight has in a model that runs in `run_type`: that one, but a router's correction keeps at least
+/// f32, since experts are chosen by small differences of it.
+at::ScalarType weight_type(WeightKind kind, at::ScalarType run_type);
+
 /// Returns the device that `placement` has a weight on.
 at::Device weight_device(const Placement& placement, WeightId id);
 /// Whether this rank holds the weight.
@@ -18,7 +22,7 @@ bool lies_here(const Placement& placement, WeightId id);
 
 /// Weights by id: each that lies here once, but for a tied head, which is not listed.
 struct ModelWeights {
-  std::map<WeightId, Tensor> full = {};  ///< weights in the placement's weight dtype
+  std::map<WeightId, Tensor> full = {};  ///< weights of weight_type()
   std::map<WeightId, QuantisedLinear> quantised = {};
   std::set<WeightId> quantised_elsewhere = {};  ///< those of other ranks that are
   std::set<std::string> formats = {};  ///< formats of those: a quantiser's name, or what config.json calls its method

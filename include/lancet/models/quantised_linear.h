@@ -63,7 +63,7 @@ class QuantisedLinear {
   /// hold a weight as large as some may be.
   Tensor linear(const Tensor& x, const Tensor& bias) const;
   /// Computes linear() with one expert's matrix alone.
-  Tensor linear_of_expert(const Tensor& x, int64_t expert) const;
+  Tensor linear_of_expert(const Tensor& x, int64_t expert, const Tensor& bias = {}) const;
 
   /// The whole weight, in a floating type. Throws: NumericError, as above.
   Tensor unpack(at::ScalarType dtype) const;

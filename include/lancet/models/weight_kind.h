@@ -25,8 +25,14 @@ enum class WeightKind : uint8_t {
   kKeyNorm,
   kQueryNormBias,
   kKeyNormBias,
-  kAttnGate,  ///< the sigmoid of its output multiplies what attention gives to kAttnOut
-  kAttnOut,   ///< output projection of a recurrent mixer too
+  kQueryDown,  ///< latent attention's (LatentConfig): what makes the vector for queries
+  kQueryDownNorm,
+  kKeyValueDown,  ///< the vector for keys and values, and behind it the turned part of all heads' keys
+  kKeyValueDownNorm,
+  kKeyValueUp,  ///< each head's key and value, in turn
+  kSinks,       ///< a score of each head (ModelConfig::attention_sinks)
+  kAttnGate,    ///< the sigmoid of its output multiplies what attention gives to kAttnOut
+  kAttnOut,     ///< output projection of a recurrent mixer too
   kAttnOutBias,
   kAttnPostNorm,  ///< norm between attention's output projection and the residual stream
   kMixerQuery,    ///< a recurrent mixer's (RecurrenceConfig)
@@ -41,10 +47,11 @@ enum class WeightKind : uint8_t {
   kMixerNorm,
   kMlpNorm,
   kMlpNormBias,
-  kRouter,      ///< says which experts a token goes to
-  kRouterBias,  ///< what scores of experts have added where they are chosen by them
-  kGate,        ///< all experts' one after the other, in a layer with experts; so kUp and kDown
-  kUp,          ///< the only projection into an MLP without a gate
+  kRouter,        ///< says which experts a token goes to
+  kRouterBias,    ///< what scores of experts have added where they are chosen by them
+  kRouterOffset,  ///< bias of the router's outputs
+  kGate,          ///< all experts' one after the other, in a layer with experts; so kUp and kDown
+  kUp,            ///< the only projection into an MLP without a gate
   kDown,
   kSharedGate,  ///< an MLP that every token goes through beside its experts
   kSharedUp,
@@ -53,6 +60,7 @@ enum class WeightKind : uint8_t {
   kGateBias,
   kUpBias,
   kDownBias,
+  kDownBiases,  ///< one for each expert, one after the other
   kXieluAbove,  ///< factors of Activation::kXielu, before a softplus: of squares above 0, of exponentials below
   kXieluBelow,
   kXieluSlope,   ///< its slope at 0
@@ -80,8 +88,15 @@ enum class Axis : uint8_t {
   kFfn,
   kExperts,
   kQuery,
+  kQueryInput,  ///< what queries are made of: the hidden state, or latent attention's vector
   kKeyValue,
-  kMixed,  ///< what attention or the recurrent mixer gives to the output projection
+  kHeads,
+  kExpertOutputs,  ///< each expert's numbers of the hidden state
+  kQueryRank,
+  kKeyValueRank,
+  kLatentKeyValue,  ///< latent attention's vector for keys and values, and the turned part of keys
+  kLatentHeads,     ///< each head's key without its turned part, and its value
+  kMixed,           ///< what attention or the recurrent mixer gives to the output projection
   kMixerKey,
   kMixerValue,
   kMixerHeads,

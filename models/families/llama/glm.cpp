@@ -6,7 +6,6 @@
 #include "families/family_list.h"
 #include "families/rope_reader.h"
 #include "families/rows.h"
-#include "lancet/core/strings.h"
 
 namespace lancet {
 namespace {
@@ -20,8 +19,6 @@ constexpr WeightRow kGlmMlp[] = {{kGate, "model.layers.{}.mlp.gate_up_proj.weigh
                                  {kUp, "model.layers.{}.mlp.gate_up_proj.weight"},
                                  {kDown, "model.layers.{}.mlp.down_proj.weight"}};
 
-constexpr WeightRow kGlmRouterBias[] = {{kRouterBias, "model.layers.{}.mlp.gate.e_score_correction_bias"}};
-
 void read_glm(ConfigReader& keys, ModelConfig& config) {
   read_grouped_sizes(keys, config, {.default_positions = 131072, .default_kv_heads = 2, .default_head_dim = 128});
   config.norm_eps = keys.number("rms_norm_eps", 1.5625e-7);
@@ -31,26 +28,6 @@ void read_glm(ConfigReader& keys, ModelConfig& config) {
   config.qkv_bias = keys.flag_or_true("attention_bias");
 }
 
-ExpertsConfig read_glm_experts(ConfigReader& keys, int64_t n_layers) {
-  ExpertsConfig experts = read_experts(keys, keys.has("num_local_experts") ? "num_local_experts" : "n_routed_experts",
-                                       {.count = 128, .chosen = 8});
-  experts.d_ffn = keys.size("moe_intermediate_size", kMostWide, 1408);
-  experts.score = RouterScore::kSigmoid;
-  experts.choice_bias = true;
-  experts.sums_to_one = keys.flag_or_true("norm_topk_prob");
-  experts.added_to_sum = 1e-20;
-  experts.scale = keys.above_zero("routed_scaling_factor", 1);
-  experts.groups = keys.size("n_group", kMostExperts, 1);
-  experts.groups_chosen = keys.size("topk_group", kMostExperts, 1);
-  if (experts.groups > 1 && (experts.count % experts.groups != 0 || experts.count < 2 * experts.groups))
-    keys.problem("n_group", cat("a divisor of the ", experts.count, " experts that leaves two or more in a group"));
-  if (experts.groups_chosen > experts.groups) keys.problem("topk_group", cat("at most n_group, ", experts.groups));
-  experts.shared = experts.d_ffn * keys.size("n_shared_experts", kMostExperts, 1);
-  const auto n_dense = static_cast<int64_t>(keys.at_least("first_k_dense_replace", 0, 1));
-  for (int64_t layer = 0; layer < n_layers; ++layer) experts.layers.push_back(layer >= n_dense);
-  return experts;
-}
-
 void read_glm4_moe(ConfigReader& keys, ModelConfig& config) {
   read_grouped_sizes(keys, config, {.default_positions = 131072, .default_kv_heads = 8});
   config.norm_eps = keys.number("rms_norm_eps", 1e-5);
@@ -58,7 +35,8 @@ void read_glm4_moe(ConfigReader& keys, ModelConfig& config) {
   config.activation = read_activation(keys, "hidden_act", "silu");
   config.qkv_bias = keys.flag("attention_bias");
   if (keys.flag("use_qk_norm")) config.head_norm = HeadNorm::kPerHead;
-  config.experts = read_glm_experts(keys, config.n_layers);
+  read_corrected_experts(keys, config, {.count = 128, .chosen = 8, .d_ffn = 1408, .shared = 1408});
+  read_first_dense(keys, config, 1);
 }
 
 }  // namespace
@@ -68,12 +46,9 @@ Family glm4_moe() {
       .name = "GLM-4.5",
       .architectures = {"Glm4MoeForCausalLM"},
       .model_types = {"glm4_moe"},
-      .understood_keys =
-          llama_keys({"attention_bias", "use_qk_norm", "n_routed_experts", "num_local_experts", "num_experts_per_tok",
-                      "moe_intermediate_size", "norm_topk_prob", "routed_scaling_factor", "n_group", "topk_group",
-                      "n_shared_experts", "first_k_dense_replace"}),
+      .understood_keys = corrected_expert_keys(llama_keys({"attention_bias", "use_qk_norm", "first_k_dense_replace"})),
       .harmless_keys = {"num_nextn_predict_layers", "num_mtp_layers", "router_aux_loss_coef", "output_router_logits"},
-      .weights = rows_of({llama_rows(kHeadNorms), kQwenExperts, kGlmRouterBias, kSharedExperts}),
+      .weights = rows_of({llama_rows(kHeadNorms), kQwenExperts, kRouterCorrection, kSharedExperts}),
       .ignored_tensors = {"model.layers.92.*", "model.layers.46.*"},  // a layer that predicts one token more
       .read = read_glm4_moe};
 }

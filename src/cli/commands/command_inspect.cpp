@@ -60,6 +60,8 @@ std::string_view activation_name(Activation activation) {
       return "squared ReLU";
     case Activation::kXielu:
       return "xIELU";
+    case Activation::kLimitedSwish:
+      return "cut swish";
   }
   return "";
 }
@@ -152,9 +154,15 @@ std::vector<std::string> biases_of(const ModelConfig& config) {
   std::vector<std::string> biases;
   if (config.qkv_bias) biases.emplace_back("queries, keys, values");
   if (config.attention_out_bias) biases.emplace_back("attention's output");
-  if (config.mlp_bias) biases.emplace_back("MLP");
+  if (config.mlp_bias || config.experts.mlp_biases) biases.emplace_back("MLP");
   if (config.head_bias) biases.emplace_back("head");
   return biases;
+}
+
+std::string latent_text(const ModelConfig& config) {
+  const LatentConfig& latent = config.latent;
+  const std::string queries = latent.query_rank == 0 ? "" : cat(", ", latent.query_rank, " for queries");
+  return cat(latent.rank, " numbers for keys and values", queries, "; values of ", latent.value_dim);
 }
 
 Json model_json(const Inspected& model) {
@@ -191,6 +199,8 @@ Json model_json(const Inspected& model) {
     if (experts.shared > 0) json["shared_expert_size"] = experts.shared;
   }
   if (!config.recurrence.layers.empty()) json["mixer"] = mixer_text(config);
+  if (config.latent.rank > 0) json["latent_attention"] = latent_text(config);
+  if (config.attention_sinks) json["attention_sinks"] = true;
   if (model.files) {
     json["shards"] = model.files->checkpoint.shards().size();
     json["tensor_bytes"] = model.files->checkpoint.tensor_bytes();
@@ -221,6 +231,8 @@ std::string model_text(const Inspected& model) {
       {"edited weight", weight_name(config, {WeightKind::kDown, 0})},
       {"stored type", std::string(dtype_name(config.dtype))}};
   if (!config.recurrence.layers.empty()) facts.emplace_back("attention or", mixer_text(config));
+  if (config.latent.rank > 0) facts.emplace_back("latent attention", latent_text(config));
+  if (config.attention_sinks) facts.emplace_back("attention sinks", "a score a head");
   if (config.quantised) facts.emplace_back("quantised", config.quantised->method() + ", kept so in memory");
   if (config.attention_cap > 0) facts.emplace_back("scores capped at", cat(config.attention_cap));
   if (config.logits_cap > 0) facts.emplace_back("logits capped at", cat(config.logits_cap));

@@ -66,7 +66,11 @@ void check_family(const ModelFiles& files, const WeightSpec& spec, QuantisedForm
   if (format == QuantisedFormat::kCompressedTensors && spec.stored.layout == Layout::kColumns)
     throw ConfigError(cat("--format compressed-tensors: its programs quantise linear layers, and those of ",
                           files.config.family->name, ", whose matrices are stored [in, out], are none: expected gptq"));
-  if (files.config.experts.shared > 0 || spec.stored.layout == Layout::kByExpert)
+  if (files.config.latent.rank > 0)
+    throw ConfigError(cat("lancet quantise: layers of ", files.config.family->name,
+                          " have latent attention, which is not supported: quantise it while it is loaded "
+                          "(run.quantise_base)"));
+  if (files.config.experts.shared > 0 || has_all_experts(spec.stored.layout))
     throw ConfigError(
         cat("lancet quantise: a layer of ", files.config.family->name,
             files.config.experts.shared > 0 ? " has an MLP beside its experts" : " has all its experts in one tensor",

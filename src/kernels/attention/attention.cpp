@@ -55,9 +55,19 @@ Tensor fused_attention(const Tensor& query_BHQC, const Tensor& key_BKSC, const T
 
 at::TensorOptions mask_options(const Tensor& x) { return x.options().dtype(at::kBool); }
 
-/// Computes attention with capped scores, which no fused kernel knows; scores and weights in at least f32.
-Tensor capped_attention(const Tensor& query_BHQC, const Tensor& key_BKSC, const Tensor& value_BKSC,
-                        const Tensor& mask_B1QS, AttentionRule rule) {
+/// Scores [B, K, group, Q, S], capped and hidden, become weights.
+Tensor bent_weights(const Tensor& scores, const Tensor& mask, AttentionRule rule) {
+  const Tensor capped = rule.cap > 0 ? torch::tanh(scores / rule.cap) * rule.cap : scores;
+  const Tensor seen = capped.masked_fill(mask.logical_not(), -std::numeric_limits<double>::infinity());
+  if (!rule.sinks_H.defined()) return seen.softmax(-1);
+  const Tensor sink = rule.sinks_H.to(scores.scalar_type()).view({1, scores.size(1), scores.size(2), 1, 1});
+  const Tensor with_sink = torch::cat({seen, sink.expand({scores.size(0), -1, -1, scores.size(3), 1})}, -1);
+  return with_sink.softmax(-1).narrow(-1, 0, scores.size(4));
+}
+
+/// Computes attention that no fused kernel knows; scores and weights in at least f32.
+Tensor bent_attention(const Tensor& query_BHQC, const Tensor& key_BKSC, const Tensor& value_BKSC,
+                      const Tensor& mask_B1QS, AttentionRule rule) {
   const int64_t kv_heads = key_BKSC.size(1), n_queries = query_BHQC.size(2), n_keys = key_BKSC.size(2);
   const at::ScalarType precise = precise_type(query_BHQC);
   const Tensor stacked = query_BHQC.unflatten(1, {kv_heads, -1});  // [B, K, group, Q, C]
@@ -65,9 +75,8 @@ Tensor capped_attention(const Tensor& query_BHQC, const Tensor& key_BKSC, const 
       torch::matmul(stacked.to(precise) * rule.scale, key_BKSC.to(precise).unsqueeze(2).transpose(-1, -2));
   const Tensor mask =
       mask_B1QS.defined() ? mask_B1QS.unsqueeze(2) : torch::ones({n_queries, n_keys}, mask_options(query_BHQC)).tril();
-  const Tensor capped = (torch::tanh(scores / rule.cap) * rule.cap)
-                            .masked_fill(mask.logical_not(), -std::numeric_limits<double>::infinity());
-  return torch::matmul(capped.softmax(-1).to(value_BKSC.scalar_type()), value_BKSC.unsqueeze(2)).flatten(1, 2);
+  const Tensor weights = bent_weights(scores, mask, rule);
+  return torch::matmul(weights.to(value_BKSC.scalar_type()), value_BKSC.unsqueeze(2)).flatten(1, 2);
 }
 
 }  // namespace
@@ -83,8 +92,9 @@ Tensor grouped_attention(const Tensor& query_BQHC, const KeyValuePair& fresh_BTK
   const Tensor query_BHQC = query_BQHC.transpose(1, 2);
   const Tensor key_BKSC = with_prefix(prefix_BKPC.key, fresh_BTKC.key);
   const Tensor value_BKSC = with_prefix(prefix_BKPC.value, fresh_BTKC.value);
-  const Tensor attended_BHQC = rule.cap > 0 ? capped_attention(query_BHQC, key_BKSC, value_BKSC, mask_B1QS, rule)
-                                            : fused_attention(query_BHQC, key_BKSC, value_BKSC, mask_B1QS, rule.scale);
+  const Tensor attended_BHQC = rule.is_bent()
+                                   ? bent_attention(query_BHQC, key_BKSC, value_BKSC, mask_B1QS, rule)
+                                   : fused_attention(query_BHQC, key_BKSC, value_BKSC, mask_B1QS, rule.scale);
   return attended_BHQC.transpose(1, 2).flatten(2);
 }
 

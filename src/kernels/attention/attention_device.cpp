@@ -36,6 +36,17 @@ enum KeptOnDevice : size_t {
   kSoftmax
 };
 
+/// Lets each head's sink share in softmax's sums [M, H, 2], of their greatest scores and what follows, and takes its
+/// part of what was attended: the weights that go back are of these sums.
+void add_sinks(const Tensor& sinks_H, Tensor& out_MHC, Tensor& softmax_MH2) {
+  const Tensor sinks_1H = sinks_H.to(softmax_MH2.scalar_type()).unsqueeze(0);
+  const Tensor greatest_MH = softmax_MH2.select(2, 0), most_MH = at::maximum(greatest_MH, sinks_1H);
+  const Tensor sum_MH = softmax_MH2.select(2, 1) * (greatest_MH - most_MH).exp();
+  const Tensor whole_MH = sum_MH + (sinks_1H - most_MH).exp();
+  out_MHC.mul_((sum_MH / whole_MH).unsqueeze(2));
+  softmax_MH2 = torch::stack({most_MH, whole_MH}, 2);
+}
+
 /// A warp an item.
 Grid grid_of_warps(int64_t items) {
   constexpr int64_t kWarps = 4, kWarpThreads = 32;
@@ -55,6 +66,7 @@ struct DeviceAttention : Function<DeviceAttention> {
     Tensor out = at::empty(query.sizes(), query.options());
     kept.push_back(at::empty({query.size(0), query.size(1), 2}, query.options().dtype(precise_type(query))));
     launch_for_queries(kept, context, "ragged_attention", to_write(out), to_write(kept[kSoftmax]));
+    if (rule.sinks_H.defined()) add_sinks(rule.sinks_H, out, kept[kSoftmax]);
     context->save_for_backward(std::move(kept));
     return out;
   }

@@ -209,6 +209,17 @@ class HeadWork {
     }
   }
 
+  /// What the heads' sinks have of softmax's sums.
+  template <int64_t kWidth>
+  void begin_with_sinks(const Tile& tile, W* most, W* sum) const {
+    if (in_.sinks == nullptr) return;
+    for (int64_t lane = 0; lane < tile.n; ++lane) {
+      const W sink = wide(in_.sinks[head_ * shape_.group() + (tile.begin + lane) % shape_.group()]);
+      most[lane] = std::max(most[lane], sink);
+      sum[lane] = exponential(sink - most[lane]);
+    }
+  }
+
   template <int64_t kWidth>
   void softmax(const Tile& tile, W* scores) const {
     hide<kWidth>(tile, scores);
@@ -216,6 +227,7 @@ class HeadWork {
     const int64_t n = n_keys(tile);
     W most[kWidth], sum[kWidth] = {};
     greatest<kWidth>(x, n, most);
+    begin_with_sinks<kWidth>(tile, most, sum);
     for (int64_t s = 0; s < n; ++s)
 #pragma omp simd
       for (int64_t lane = 0; lane < kWidth; ++lane) {

@@ -45,6 +45,7 @@ struct AttentionInput {
   const T* pool_value;  ///< likewise
   int64_t row_stride;   ///< 0: rows share the pool
   int64_t head_stride;
+  const T* sinks;  ///< [H], see AttentionRule; null: none
 };
 
 template <typename T>

@@ -30,6 +30,7 @@ enum Kept : size_t {
   kEarlierPlaces,
   kQueryPlaces,
   kMask,
+  kSink,
   kWeights
 };
 
@@ -61,10 +62,10 @@ class LoopInputs {
   template <typename T>
   AttentionInput<T> of_type() const {
     const Tensor& pool = kept_[kPoolKey];
-    return {numbers_of<T>(kept_[kQuery]),       numbers_of<T>(kept_[kKey]),
-            numbers_of<T>(kept_[kValue]),       numbers_of<T>(pool),
-            numbers_of<T>(kept_[kPoolValue]),   row_stride_,
-            pool.defined() ? pool.stride(1) : 0};
+    return {numbers_of<T>(kept_[kQuery]),        numbers_of<T>(kept_[kKey]),
+            numbers_of<T>(kept_[kValue]),        numbers_of<T>(pool),
+            numbers_of<T>(kept_[kPoolValue]),    row_stride_,
+            pool.defined() ? pool.stride(1) : 0, numbers_of<T>(kept_[kSink])};
   }
 
   int64_t pairs() const { return rows.n_rows * shape.kv_heads; }
@@ -95,7 +96,8 @@ struct HostAttention : Function<HostAttention> {
                      layout.earlier_bounds,
                      layout.earlier_places,
                      layout.query_places,
-                     layout.mask};
+                     layout.mask,
+                     rule.sinks_H.defined() ? rule.sinks_H.to(query.scalar_type()).contiguous() : Tensor()};
     const LoopInputs inputs(kept, rule, layout.window, row_stride);
     Tensor out = at::empty(query.sizes(), query.options());
     const Tensor weights = at::empty({inputs.weight_bounds.back()}, query.options().dtype(precise_type(query)));

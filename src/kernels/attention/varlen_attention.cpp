@@ -44,7 +44,7 @@ bool fits_varlen_kernel(const VarlenCase& attention) {
   // Its causal mask lets a document's last query see the last key: right where all tokens are queries. Of documents of
   // one token each torch takes another kernel.
   const bool has_queries = attention.every_query && attention.most_tokens > 1;
-  if (attention.caps_scores || !attention.sees_all_before) return false;
+  if (attention.bends_scores || !attention.sees_all_before) return false;
   return attention.capability >= kLeastCapability && has_type && has_heads && has_queries && !attention.needs_gradients;
 }
 
@@ -59,7 +59,7 @@ VarlenCase varlen_case(const Tensor& query, const Tensor& key, const Tensor& val
           .every_query = true,
           .needs_gradients = torch::GradMode::is_enabled() && has_gradients,
           .sees_all_before = true,
-          .caps_scores = false};
+          .bends_scores = false};
 }
 
 Tensor varlen_attention(const Tensor& query_PHC, const Tensor& key_PKC, const Tensor& value_PKC,

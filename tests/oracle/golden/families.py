@@ -50,21 +50,38 @@ FAMILIES = {  # by model type: paths of modules, those below `layers` within a l
     "gpt_neox": NEOX,
     "qwen3_moe": LLAMA | dict(experts="mlp.experts", keys="mlp.experts.keys"),
     "qwen2_moe": LLAMA | dict(experts="mlp.experts", keys="mlp.experts.keys"),
+    "gpt_oss": LLAMA | dict(experts="mlp.experts", keys="mlp.experts.keys"),
+    "deepseek_v3": LLAMA | dict(experts="mlp.experts", keys="mlp.experts.keys"),
     "qwen3_5_text": LLAMA | dict(mixer="linear_attn.out_proj"),
 }
 
 
 class Expert(torch.nn.Module):
-    """One expert with the names of its file."""
+    """One expert with the names that files have of experts in tensors of their own."""
 
     def __init__(self, gate_up, down):
         super().__init__()
         for name, weight in zip(("gate_proj", "up_proj"), gate_up.chunk(2)):
             self.add_module(name, linear(weight))
-        self.down_proj = linear(down)
+        self.down_proj, self.offset = linear(down), 0
 
     def key(self, x):
         return torch.nn.functional.silu(self.gate_proj(x)) * self.up_proj(x)
+
+
+class CutExpert(Expert):
+    """gpt-oss's: matrices [d_in, d_out], gates and ups in turn, both cut, all with biases."""
+
+    def __init__(self, fused, number):
+        turns = fused.gate_up_proj[number].T
+        super().__init__(torch.cat([turns[::2], turns[1::2]]), fused.down_proj[number].T)
+        self.biases, self.offset = fused.gate_up_proj_bias[number].detach(), fused.down_proj_bias[number].detach()
+        self.slope, self.limit = fused.alpha, fused.limit
+
+    def key(self, x):
+        gate = (self.gate_proj(x) + self.biases[::2]).clamp(max=self.limit)
+        up = (self.up_proj(x) + self.biases[1::2]).clamp(-self.limit, self.limit)
+        return gate / (1 + torch.exp(-self.slope * gate)) * (1 + up)
 
 
 def linear(weight):
@@ -73,11 +90,17 @@ def linear(weight):
     return module
 
 
+def experts_of(fused):
+    if hasattr(fused, "gate_up_proj_bias"):
+        return [CutExpert(fused, number) for number in range(len(fused.gate_up_proj))]
+    return [Expert(*weights) for weights in zip(fused.gate_up_proj, fused.down_proj)]
+
+
 class PlainExperts(torch.nn.ModuleList):
     """Every expert computes every token; what a token is not routed to has the weight 0."""
 
     def __init__(self, fused):
-        super().__init__(Expert(*weights) for weights in zip(fused.gate_up_proj, fused.down_proj))
+        super().__init__(experts_of(fused))
         self.keys = torch.nn.Identity()  # a place to watch: the keys of all experts, one behind the other
 
     def forward(self, x, chosen, weights):
@@ -85,7 +108,7 @@ class PlainExperts(torch.nn.ModuleList):
         share = torch.zeros(len(x), len(experts), dtype=x.dtype).scatter(1, chosen, weights)
         keys = torch.cat([share[:, [e]] * expert.key(x) for e, expert in enumerate(experts)], 1)
         parts = self.keys(keys).chunk(len(experts), 1)
-        return sum(expert.down_proj(part) for expert, part in zip(experts, parts))
+        return sum(expert.down_proj(part) + share[:, [e]] * expert.offset for e, (expert, part) in enumerate(zip(experts, parts)))
 
 
 def output(value):
@@ -140,6 +163,8 @@ class Net:
         """Rows and tokens are two axes, also where an expert sees one."""
         if self.touch is None:
             return value
+        if isinstance(value, tuple):  # the router's scores beside
+            return (self.pass_on(place, layer, value[0]), *value[1:])
         rows = value.view(*self.shape, -1)
         return self.touch(place, layer, rows).view(value.shape)
 

@@ -3,7 +3,9 @@
     make_families.py --requests demo.json --corpus corpus.txt --tokenizer DIR --out FOLDER [--only NAME]
 
 Writes FOLDER/<model>/, a checkpoint, and FOLDER/<model>.<golden>.safetensors in the format of make.py; the metadata entry "model"
-names the checkpoint's folder. A change is in the orientation of its weight's file, and an expert that no request reaches has none.
+names the checkpoint's folder. A change is in the orientation of its weight's file, and an expert that no request reaches has none,
+nor has one whose null space is empty, where rounding alone is left.
+Of experts in one tensor each has the name that it would have alone, and is [d_out, d_in].
 Experts: MEMIT and AlphaEdit alone. ROME, PMET, UltraEdit and FT name one down projection a layer, and which of a token's
 experts would take their change is not defined.
 """
@@ -40,6 +42,8 @@ MODELS = {  # by name here: the variant of family_checkpoints.py
     "neox-sequential": "neox_sequential",
     "qwen3-moe": "qwen3_moe",
     "qwen2-moe": "qwen2_moe",  # an MLP beside the experts
+    "gpt-oss": "gpt_oss",  # sinks, biases of experts, all of a layer in one tensor
+    "deepseek-v3": "deepseek_v3",  # latent attention
     "qwen3-5": "qwen3_5",  # recurrent mixers between layers with attention
     "qwen3-moe-mixed": "qwen3_moe_some_dense",  # one of the edited layers has no experts
 }
@@ -97,6 +101,8 @@ def write(path, model, bench, section, batches):
     changes, fresh = METHODS[section["method"]](bench, section, batches), bench.fresh(section)
     tensors = {"tokens": torch.tensor([bench.tokens])}
     for number, deltas in enumerate(changes):
+        largest = max(float(delta.norm()) for delta in deltas.values())
+        deltas = {weight: delta for weight, delta in deltas.items() if ".experts." not in weight or delta.norm() > 1e-12 * largest}
         for weight, delta in deltas.items():
             assert delta.isfinite().all() and delta.any(), weight
             tensors[f"delta.{number}.{weight}"] = fresh.stored(weight, delta).contiguous()

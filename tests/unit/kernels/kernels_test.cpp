@@ -134,16 +134,20 @@ TEST(DecoderOps, SplitHeadsAreTheProductsTurned) {
 }
 
 /// Softmax attention written out, one key/value head per query head.
-Tensor plain_attention(const Tensor& query_BQHC, const Tensor& key_BSKC, const Tensor& value_BSKC, const Tensor& mask) {
+Tensor plain_attention(const Tensor& query_BQHC, const Tensor& key_BSKC, const Tensor& value_BSKC, const Tensor& mask,
+                       const Tensor& sinks_H) {
   const int64_t group = query_BQHC.size(2) / key_BSKC.size(2);
   const Tensor keys = key_BSKC.repeat_interleave(group, 2), values = value_BSKC.repeat_interleave(group, 2);
-  const Tensor scores =
+  Tensor scores =
       torch::einsum("bqhc,bshc->bhqs", {query_BQHC, keys}) / std::sqrt(static_cast<double>(query_BQHC.size(3)));
-  const Tensor weights = torch::softmax(scores.masked_fill(mask.logical_not(), -INFINITY), -1);
+  scores = scores.masked_fill(mask.logical_not(), -INFINITY);
+  if (sinks_H.defined())
+    scores = torch::cat({scores, sinks_H.view({1, -1, 1, 1}).expand({scores.size(0), -1, scores.size(2), 1})}, 3);
+  const Tensor weights = torch::softmax(scores, -1).narrow(3, 0, keys.size(1));
   return torch::einsum("bhqs,bshc->bqhc", {weights, values}).flatten(2);
 }
 
-void expect_attention(int64_t dim, int64_t n_prefix, int64_t n_queries) {
+void expect_attention(int64_t dim, int64_t n_prefix, int64_t n_queries, const Tensor& sinks_H = {}) {
   const int64_t n_rows = 3, n_fresh = 6, heads = 4, kv_heads = 2;
   const KeyValuePair prefix{testing::random_numbers({n_rows, kv_heads, n_prefix, dim}, 11),
                             testing::random_numbers({n_rows, kv_heads, n_prefix, dim}, 12)};
@@ -153,12 +157,12 @@ void expect_attention(int64_t dim, int64_t n_prefix, int64_t n_queries) {
   mask.select(3, n_prefix).fill_(true);  // every query sees something
   const auto formula = [&](const Tensors& in) {
     return plain_attention(in[0], torch::cat({rounded(prefix.key).transpose(1, 2), in[1]}, 1),
-                           torch::cat({rounded(prefix.value).transpose(1, 2), in[2]}, 1), mask);
+                           torch::cat({rounded(prefix.value).transpose(1, 2), in[2]}, 1), mask, sinks_H);
   };
   const auto ours = [&](const Tensors& in) {
     const auto typed = [&](const Tensor& x) { return rounded(x).to(in[0].scalar_type()); };
     const KeyValuePair before = n_prefix > 0 ? KeyValuePair{typed(prefix.key), typed(prefix.value)} : KeyValuePair{};
-    return grouped_attention(in[0], {in[1], in[2]}, before, mask, usual_rule(dim));
+    return grouped_attention(in[0], {in[1], in[2]}, before, mask, {usual_rule(dim).scale, 0, sinks_H});
   };
   testing::expect_formula(ours, formula,
                           {testing::random_numbers({n_rows, n_queries, heads, dim}, 14),
@@ -168,6 +172,11 @@ void expect_attention(int64_t dim, int64_t n_prefix, int64_t n_queries) {
 
 TEST(GroupedAttention, OfFewQueriesIsTheFormula) {
   for (const int64_t dim : {6, 32, 64, 128}) expect_attention(dim, 5, 4);
+}
+
+TEST(GroupedAttention, WithSinksIsTheFormula) {
+  const Tensor sinks_H = torch::tensor({-1.5, 0.25, 1.0, 3.0}, at::kDouble);
+  for (const int64_t n_queries : {4, 40}) expect_attention(32, 5, n_queries, sinks_H);
 }
 
 TEST(GroupedAttention, WithoutPrefixIsTheFormula) { expect_attention(32, 0, 6); }

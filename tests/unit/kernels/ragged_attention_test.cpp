@@ -45,7 +45,9 @@ Tensor plain_attention(const Tensors& in, const KeyValuePair& pool_KSC, const Ra
       Tensor scores =
           torch::einsum("hc,shc->hs", {in[0][static_cast<int64_t>(m)], seen(pool_KSC.key, in[1])}) * rule.scale;
       if (rule.cap > 0) scores = torch::tanh(scores / rule.cap) * rule.cap;
-      parts.push_back(torch::einsum("hs,shc->hc", {scores.softmax(-1), seen(pool_KSC.value, in[2])}).flatten());
+      if (rule.sinks_H.defined()) scores = torch::cat({scores, rule.sinks_H.to(at::kDouble).unsqueeze(1)}, 1);
+      const Tensor value = seen(pool_KSC.value, in[2]);
+      parts.push_back(torch::einsum("hs,shc->hc", {scores.softmax(-1).narrow(1, 0, value.size(0)), value}).flatten());
     }
   }
   return torch::stack(parts);
@@ -62,9 +64,20 @@ struct RaggedCase {
   Tensors inputs;
 };
 
-RaggedCase ragged_case(const RaggedLayout& layout, Heads heads, double cap) {
+/// How scores are bent in a test.
+struct Bend {
+  double cap = 0;
+  Tensor sinks_H = {};
+};
+
+/// Scores as large as others: of some heads much, of others little.
+Tensor some_sinks(Heads heads) {
+  return 2 * testing::random_numbers({kKeyHeads * heads.group}, 36).to(at::kBFloat16).to(at::kDouble);
+}
+
+RaggedCase ragged_case(const RaggedLayout& layout, Heads heads, const Bend& bend) {
   const int64_t dim = heads.dim, n_queries = std::ssize(layout.queries);
-  const AttentionRule rule{usual_rule(dim).scale, cap};
+  const AttentionRule rule{usual_rule(dim).scale, bend.cap, bend.sinks_H};
   // as stored: every type sees the same pool; a part of a longer memory
   const auto rounded = [](const Tensor& x) { return x.to(at::kBFloat16).to(at::kDouble); };
   const auto part = [](const Tensor& memory) { return memory.narrow(1, 0, kPoolTokens); };
@@ -83,8 +96,8 @@ RaggedCase ragged_case(const RaggedLayout& layout, Heads heads, double cap) {
            testing::random_numbers({layout.n_tokens(), kKeyHeads, dim}, 35)}};
 }
 
-void expect_ragged(const RaggedLayout& layout, Heads heads, double cap = 0) {
-  const RaggedCase attention = ragged_case(layout, heads, cap);
+void expect_ragged(const RaggedLayout& layout, Heads heads, const Bend& bend = {}) {
+  const RaggedCase attention = ragged_case(layout, heads, bend);
   testing::expect_formula(attention.ours, attention.formula, attention.inputs, testing::kKernelTypes);
 }
 
@@ -107,7 +120,13 @@ TEST(RaggedAttention, WithAWindowIsTheFormula) {
   }
 }
 
-TEST(RaggedAttention, WithACapIsTheFormula) { expect_ragged(some_layout(), {3, 32}, 1.5); }
+TEST(RaggedAttention, WithACapIsTheFormula) { expect_ragged(some_layout(), {3, 32}, {1.5}); }
+
+TEST(RaggedAttention, WithSinksIsTheFormula) {
+  RaggedLayout layout = some_layout();
+  layout.window = 3;
+  for (const Heads heads : {Heads{3, 32}, Heads{1, 6}}) expect_ragged(layout, heads, {0, some_sinks(heads)});
+}
 
 TEST(RaggedAttention, WithoutEarlierTokensIsTheFormula) {
   RaggedLayout layout = some_layout();
@@ -121,8 +140,8 @@ TEST(RaggedAttention, OfKernelsIsTheFormula) {
   layout.tokens = {3, 1, 2};
   layout.earlier = {{0, 1, 2, 7, 3}, {}, {4, 8}};
   layout.queries = {0, 1, 2, 3, 5};
-  const auto expect = [&](Heads heads, double cap, std::span<const testing::TypeLimit> types) {
-    const RaggedCase attention = ragged_case(layout, heads, cap);
+  const auto expect = [&](Heads heads, const Bend& bend, std::span<const testing::TypeLimit> types) {
+    const RaggedCase attention = ragged_case(layout, heads, bend);
     for (const testing::ThreadOrder order : {testing::ThreadOrder::kAscending, testing::ThreadOrder::kDescending}) {
       testing::EmulatedKernels kernels(order);
       const LauncherScope scope(kernels);
@@ -131,16 +150,17 @@ TEST(RaggedAttention, OfKernelsIsTheFormula) {
     }
   };
   const std::span<const testing::TypeLimit> all(testing::kKernelTypes);
-  expect({2, 6}, 0, all);
-  expect({1, 256}, 0, all.first(1));
+  expect({2, 6}, {}, all);
+  expect({1, 256}, {}, all.first(1));
   layout.window = 4;
-  expect({1, 40}, 1.5, all);
+  expect({1, 40}, {1.5}, all);
+  expect({2, 6}, {0, some_sinks({2, 6})}, all);
 }
 
 TEST(RaggedAttention, RefusesHeadsThatTheKernelsDoNotTake) {
   testing::EmulatedKernels kernels(testing::ThreadOrder::kAscending);
   const LauncherScope scope(kernels);
-  const RaggedCase attention = ragged_case(some_layout(), {1, 264}, 0);
+  const RaggedCase attention = ragged_case(some_layout(), {1, 264}, {});
   EXPECT_THROW(attention.ours(attention.inputs), PlacementError);
 }
 

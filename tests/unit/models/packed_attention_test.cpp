@@ -13,7 +13,7 @@ namespace lancet {
 namespace {
 
 constexpr int64_t kPackedHeads = 6, kPackedKvHeads = 2, kPackedDim = 8;
-constexpr AttentionRule kPackedRule{0.3};
+const AttentionRule kPackedRule{0.3};
 
 struct Packing {
   TokenBatch batch;
@@ -114,7 +114,7 @@ TEST(VarlenKernel, IsTakenWhereItIsRightAlone) {
       {"gradients", [](VarlenCase& c) { c.needs_gradients = true; }, false},
       {"documents of one token", [](VarlenCase& c) { c.most_tokens = 1; }, false},
       {"a window", [](VarlenCase& c) { c.sees_all_before = false; }, false},
-      {"capped scores", [](VarlenCase& c) { c.caps_scores = true; }, false},
+      {"bent scores", [](VarlenCase& c) { c.bends_scores = true; }, false},
       {"no bounds", [](VarlenCase& c) { c.most_tokens = 0; }, false},
   };
   for (const Row& row : rows) {
