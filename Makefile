@@ -1,5 +1,5 @@
 # make demo: from a bare machine to an edited model.   make test: everything that is checked.
-.PHONY: setup setup-test setup-full build demo test test-full bench bundle gpu-kit wheel image lint clean help
+.PHONY: setup setup-test setup-full build demo test test-full bench bundle gpu-kit wheel wheels image lint clean help
 .DEFAULT_GOAL := help
 
 VENV := .venv
@@ -13,7 +13,7 @@ help:
 	@echo "make test-full   the same and what takes many minutes: a fault at every call and in every stage, 1,000 damaged files of each kind,"
 	@echo "                 and programs of others that read what lancet writes (requirements-full.txt, llama.cpp's server)"
 	@echo "make setup   packages and environment only;  make build;  make bench;  make bundle;  make lint;  make clean"
-	@echo "make wheel   dist/lancet-*.whl, for the environment's Python; make wheel WHEEL_PYTHON=python3.12 for another: docs/python.md"
+	@echo "make wheel   dist/lancet-*.whl, for the environment's Python; make wheels: for 3.10, 3.11 and from 3.12 on: docs/python.md"
 	@echo "make image   an image for podman or docker; make image IMAGE=cuda for GPUs: packaging/Containerfile"
 	@echo "make gpu-kit     one archive that shows on a machine with GPUs whether lancet is right and fast there: docs/gpus.md"
 
@@ -76,9 +76,11 @@ gpu-kit: $(BUILD)/build.ninja
 	packaging/gpu_kit.sh $(BUILD)
 
 # The Python package with the libraries that a machine may lack, but torch: dist/lancet-*.whl.
-WHEEL_PYTHON ?= $(PYTHON)
+WHEEL_PYTHONS ?= python3.10 python3.11 python3.12
 wheel: setup
-	packaging/wheel.sh $(WHEEL_PYTHON)
+	packaging/wheel.sh $(PYTHON)
+wheels: setup
+	packaging/wheel.sh $(WHEEL_PYTHONS)
 
 # An image of what is committed: make image, make image IMAGE=cuda; packaging/Containerfile says how it is run.
 IMAGE ?= cpu

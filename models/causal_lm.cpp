@@ -11,6 +11,7 @@
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
 #include "lancet/kernels/linear.h"
+#include "lancet/models/layers_elsewhere.h"
 #include "lancet/runtime/numerics.h"
 #include "lancet/runtime/send.h"
 #include "loading/weight_loader.h"
@@ -90,6 +91,14 @@ void check_prefix(const ModelConfig& config, const SequenceInfo& sequence, at::D
   check_device(prefix.value, device, cat("cached values of layer ", layer));
 }
 
+/// The part of a pass from `layer` on that one other rank computes.
+PassElsewhere elsewhere(const Placement& placement, int64_t layer, LayerRange range) {
+  const int64_t rank = placement.stage_with(layer).rank;
+  LayerRange layers{layer, layer};
+  while (layers.end < range.end && placement.stage_with(layers.end).rank == rank) ++layers.end;
+  return {rank, layers, layers.end == range.end, placement.device_of(layers.end - 1)};
+}
+
 }  // namespace
 
 std::string precision_text(const CausalLM& model) {
@@ -119,6 +128,13 @@ CausalLM CausalLM::load(const Checkpoint& checkpoint, const ModelConfig& config,
   return of(config, placement, load_weights(checkpoint, config, placement, rule), rule);
 }
 
+CausalLM CausalLM::load_part(const Checkpoint& checkpoint, const ModelConfig& config, const Placement& placement,
+                             const QuantiseRule& rule, std::shared_ptr<LayersElsewhere> elsewhere) {
+  CausalLM model = load(checkpoint, config, placement, rule);
+  model.elsewhere_ = std::move(elsewhere);
+  return model;
+}
+
 CausalLM CausalLM::from_weights(const ModelConfig& config, const Placement& placement,
                                 std::map<WeightId, Tensor> weights) {
   const torch::NoGradGuard no_grad;
@@ -129,11 +145,12 @@ CausalLM CausalLM::of(const ModelConfig& config, const Placement& placement, Mod
   CausalLM model(config, placement);
   model.rule_ = std::move(rule);
   model.weights_ = std::move(weights);
-  const std::vector<WeightSpec> table = weight_table(config);
+  std::vector<WeightSpec> table = weight_table(config);
+  std::erase_if(table, [&](const WeightSpec& spec) { return !lies_here(placement, spec.id); });
   if (const size_t n = model.weights_.full.size() + model.weights_.quantised.size(); n != table.size())
     throw std::logic_error(cat("expected ", table.size(), " weights, got ", n));
   for (const WeightSpec& spec : table) check_weight(spec, placement, model.weights_);
-  if (config.tied_embeddings)
+  if (config.tied_embeddings && placement.has_ends())
     model.weights_.full.emplace(WeightId{WeightKind::kHead},
                                 model.weight({WeightKind::kEmbedding}).to(placement.head_device()));
   return model;
@@ -182,18 +199,32 @@ Tensor CausalLM::run_layers(Tensor h_BTD, const SequenceInfo& sequence, LayerRan
       stream = {stream.sum().to(placement_.device_of(layer)), {}};
       own = {};
     }
-    check_prefix(config_, sequence, stream.h_BTD.device(), layer);
-    if (sequence.prepared == nullptr) add_inputs(sequence, range, layer, own);
-    const PassInputs& pass = sequence.prepared != nullptr ? *sequence.prepared : own;
-    const bool gives_outputs = layer + 1 == range.end && sequence.outputs_BO.defined();
-    const AttentionInputs& inputs = gives_outputs ? pass.last : pass.stages.at({stage, reach_of(config_, layer)});
-    const LayerWeights weights = layer_weights(weights_, *config_.family, layer);
-    stream = run_decoder_layer({config_, weights, inputs, sequence, hooks, layer}, std::exchange(stream, {}));
+    if (!placement_.is_here(layer)) {
+      const PassElsewhere pass = elsewhere(placement_, layer, range);
+      stream = {run_elsewhere(stream.h_BTD, sequence, pass, hooks), {}};
+      layer = pass.layers.end - 1;
+    } else {
+      check_prefix(config_, sequence, stream.h_BTD.device(), layer);
+      if (sequence.prepared == nullptr) add_inputs(sequence, range, layer, own);
+      const PassInputs& pass = sequence.prepared != nullptr ? *sequence.prepared : own;
+      const bool gives_outputs = layer + 1 == range.end && sequence.outputs_BO.defined();
+      const AttentionInputs& inputs = gives_outputs ? pass.last : pass.stages.at({stage, reach_of(config_, layer)});
+      const LayerWeights weights = layer_weights(weights_, *config_.family, layer);
+      stream = run_decoder_layer({config_, weights, inputs, sequence, hooks, layer}, std::exchange(stream, {}));
+    }
     count_progress();
     if (!stream.h_BTD.defined()) break;
   }
   if (sequence.record != nullptr) sequence.record->end_pass(valid_tokens(sequence));
   return stream.sum();
+}
+
+Tensor CausalLM::run_elsewhere(const Tensor& h_BTD, const SequenceInfo& sequence, const PassElsewhere& pass,
+                               const HookSet& hooks) const {
+  if (elsewhere_ == nullptr) throw std::logic_error(cat("run_layers: layer ", pass.layers.begin, " is another rank's"));
+  const HeldPass* held =
+      sequence.prepared != nullptr ? sequence.prepared->elsewhere.at(pass.layers.begin).get() : nullptr;
+  return elsewhere_->run(h_BTD, sequence, pass, hooks, held);
 }
 
 void CausalLM::add_inputs(const SequenceInfo& sequence, LayerRange range, int64_t layer, PassInputs& pass) const {
@@ -214,7 +245,15 @@ void CausalLM::add_inputs(const SequenceInfo& sequence, LayerRange range, int64_
 
 std::shared_ptr<const PassInputs> CausalLM::prepare_pass(const SequenceInfo& sequence, LayerRange range) const {
   const auto pass = std::make_shared<PassInputs>();
-  for (int64_t layer = range.begin; layer < range.end; ++layer) add_inputs(sequence, range, layer, *pass);
+  for (int64_t layer = range.begin; layer < range.end; ++layer) {
+    if (placement_.is_here(layer)) {
+      add_inputs(sequence, range, layer, *pass);
+      continue;
+    }
+    const PassElsewhere part = elsewhere(placement_, layer, range);
+    pass->elsewhere.emplace(layer, elsewhere_->hold(sequence, part));
+    layer = part.layers.end - 1;
+  }
   if (range.begin == range.end)
     pass->last.outputs =
         output_places(sequence.outputs_BO, sequence.positions_BT.size(1), placement_.device_of(range.end - 1));
@@ -232,11 +271,19 @@ Tensor CausalLM::logits(const Tensor& h_ND) const {
 }
 
 const Tensor& CausalLM::weight(WeightId id) const {
-  const auto at = weights_.full.find(id);
-  if (at == weights_.full.end())
-    throw std::logic_error(cat("the model has no weight ", weight_name(config_, id),
-                               is_quantised(id) ? " in full precision: it is quantised" : ""));
-  return at->second;
+  if (const auto at = weights_.full.find(id); at != weights_.full.end()) return at->second;
+  if (elsewhere_ != nullptr && !lies_here(placement_, id) && !is_quantised(id)) {
+    const WeightId known = weight_spec(config_, id).id;
+    return elsewhere_->weight(placement_.stage_with(id.layer).rank, known, weight_device(placement_, id));
+  }
+  throw std::logic_error(cat("the model has no weight ", weight_name(config_, id),
+                             is_quantised(id) ? " in full precision: it is quantised" : ""));
+}
+
+bool CausalLM::is_finite(WeightId id) const {
+  if (elsewhere_ != nullptr && !lies_here(placement_, id))
+    return elsewhere_->is_finite(placement_.stage_with(id.layer).rank, id);
+  return weight(id).isfinite().all().item<bool>();
 }
 
 Tensor CausalLM::optional_weight(WeightId id) const {
@@ -244,15 +291,32 @@ Tensor CausalLM::optional_weight(WeightId id) const {
   return at == weights_.full.end() ? Tensor() : at->second;
 }
 
-bool CausalLM::is_quantised(WeightId id) const { return weights_.quantised.contains(id); }
+bool CausalLM::is_quantised(WeightId id) const {
+  return weights_.quantised.contains(id) || weights_.quantised_elsewhere.contains(id);
+}
 
-void CausalLM::set_weight(WeightId id, Tensor value) {
+void CausalLM::check_replacement(WeightId id, const Tensor& value) const {
   const Tensor& current = weight(id);
-  check_device(value, current.device(), weight_name(config_, id));
   if (value.scalar_type() != current.scalar_type() || value.sizes() != current.sizes())
     throw std::logic_error(cat(weight_name(config_, id), ": expected ", at::toString(current.scalar_type()), " ",
                                current.sizes(), ", got ", at::toString(value.scalar_type()), " ", value.sizes()));
-  weights_.full[id] = std::move(value);
+}
+
+void CausalLM::set_weight(WeightId id, Tensor value) {
+  check_device(value, weight(id).device(), weight_name(config_, id));
+  check_replacement(id, value);
+  if (lies_here(placement_, id))
+    weights_.full[id] = std::move(value);
+  else
+    elsewhere_->set_weight(placement_.stage_with(id.layer).rank, id, std::move(value));
+}
+
+void CausalLM::put_weight(WeightId id, Tensor value) {
+  const Tensor& current = weight(id);
+  if (value.device() == current.device()) return set_weight(id, std::move(value));
+  if (!lies_here(placement_, id)) return set_weight(id, value.to(current.device()));
+  check_replacement(id, value);
+  current.copy_(value);
 }
 
 }  // namespace lancet

@@ -1,5 +1,6 @@
 #include "lancet/models/hooks.h"
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "lancet/core/strings.h"
@@ -31,6 +32,13 @@ void HookSet::observe(HookSite site, std::function<void(const Tensor&)> observer
 
 void HookSet::replace(HookSite site, std::function<Tensor(const Tensor&)> replacement) {
   hooks_[site].replacements.push_back(std::move(replacement));
+}
+
+std::vector<HookSite> HookSet::sites() const {
+  std::vector<HookSite> sites;
+  for (const auto& [site, hooks] : hooks_) sites.push_back(site);
+  std::ranges::stable_sort(sites, {}, &HookSite::layer);
+  return sites;
 }
 
 bool HookSet::replaces(HookSite site) const {

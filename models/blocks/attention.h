@@ -45,10 +45,13 @@ struct AttentionInputs {
 
 enum class LayerReach : uint8_t { kAll, kWindow };
 
+class HeldPass;
+
 /// Inputs of a whole pass.
 struct PassInputs {
   std::map<std::pair<int64_t, LayerReach>, AttentionInputs> stages;  ///< inputs by index in the placement
   AttentionInputs last;  ///< inputs of the last layer, where the sequence names its outputs
+  std::map<int64_t, std::shared_ptr<const HeldPass>> elsewhere;  ///< what other ranks hold, by their first layer in it
 };
 
 /// Tables of the sequence's positions in `dtype`, and its mask, on `device`.

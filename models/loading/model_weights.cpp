@@ -14,4 +14,8 @@ at::Device weight_device(const Placement& placement, WeightId id) {
   return placement.device_of(id.layer);
 }
 
+bool lies_here(const Placement& placement, WeightId id) {
+  return role_of(id.kind).place == WeightPlace::kLayer ? placement.is_here(id.layer) : placement.has_ends();
+}
+
 }  // namespace lancet

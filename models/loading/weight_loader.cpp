@@ -24,6 +24,11 @@ int64_t bytes_in_file(const Checkpoint& checkpoint, const WeightSpec& spec) {
   return spec.stored_bytes(spec.packed.empty() ? checkpoint.info(spec.stored.tensors.front()).dtype : DType::kF32);
 }
 
+/// Name of the format that a weight is kept quantised in.
+std::string format_of(const WeightSpec& spec, const ModelConfig& config, const QuantiseRule& rule) {
+  return rule.quantises(spec) ? std::string(quantiser_name(*rule.quantiser)) : config.quantised->method();
+}
+
 std::string hash_of(const Checkpoint& checkpoint, const std::string& tensor) {
   ContentHash hash;
   checkpoint.view(tensor).add_to(hash);
@@ -74,8 +79,7 @@ class DeviceLoader {
       weights.quantised.emplace(spec->id, rule_.quantises(*spec) ? quantised(*spec) : packed(*spec));
       // what was held in full precision leaves a hole in the heap that the next matrix, aligned, does not fit into
       if (device_ == Placement::host()) ::malloc_trim(0);
-      weights.formats.insert(rule_.quantises(*spec) ? std::string(quantiser_name(*rule_.quantiser))
-                                                    : config_.quantised->method());
+      weights.formats.insert(format_of(*spec, config_, rule_));
       count(*spec);
     }
     progress.set(megabytes(total_bytes));
@@ -156,7 +160,7 @@ class DeviceLoader {
 ModelWeights load_weights(const Checkpoint& checkpoint, const ModelConfig& config, const Placement& placement,
                           const QuantiseRule& rule) {
   const std::vector<WeightSpec> table = resolve_weights(config, checkpoint);
-  check_tied(checkpoint, config);
+  if (placement.has_ends()) check_tied(checkpoint, config);
   if (rule.quantiser && std::ranges::none_of(table, [&](const WeightSpec& spec) { return rule.quantises(spec); }))
     throw ConfigError(cat("run.quantise_base: ", quantiser_name(*rule.quantiser),
                           ": expected matrices in full precision that "
@@ -171,9 +175,14 @@ ModelWeights load_weights(const Checkpoint& checkpoint, const ModelConfig& confi
   for (const at::Device device : devices) {
     std::vector<const WeightSpec*> own;
     for (const WeightSpec& spec : table)
-      if (weight_device(placement, spec.id) == device) own.push_back(&spec);
+      if (lies_here(placement, spec.id) && weight_device(placement, spec.id) == device) own.push_back(&spec);
     const std::string where = placement.stages().size() == 1 ? "" : cat(" ", device.str());
     DeviceLoader(checkpoint, config, placement.weight_dtype(), rule, device).load(own, "loading" + where, weights);
+  }
+  for (const WeightSpec& spec : table) {
+    if (lies_here(placement, spec.id) || !(rule.keeps_packed(spec) || rule.quantises(spec))) continue;
+    weights.quantised_elsewhere.insert(spec.id);
+    weights.formats.insert(format_of(spec, config, rule));
   }
   return weights;
 }

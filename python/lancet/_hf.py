@@ -67,12 +67,12 @@ class _ParametersOnMeta:
             if parameter is not None and threading.get_ident() == here:
                 module._parameters[name] = torch.nn.Parameter(module._parameters[name].to("meta"), requires_grad=False)
 
-        torch.nn.Module.register_parameter = register  # type: ignore[method-assign]
+        setattr(torch.nn.Module, "register_parameter", register)
 
     def __exit__(self, *_: object) -> None:
         import torch
 
-        torch.nn.Module.register_parameter = self.before  # type: ignore[method-assign]
+        setattr(torch.nn.Module, "register_parameter", self.before)
 
 
 def _assign(model: Any, tensors: dict[str, Any]) -> None:

@@ -7,10 +7,12 @@ import json
 import os
 import warnings
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from . import _lancet
 from .errors import ConfigError
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 DECLARED: dict[str, dict[str, Any]] = {
     name: json.loads(_lancet.option_schema(name))["properties"] for name in ("run", "editor", "generate", "adapter", "undo")
@@ -50,7 +52,7 @@ def overwrites(overwrite: bool, replace: bool | None) -> bool:
     return replace
 
 
-def expanded(function: Callable[..., Any]) -> Callable[..., Any]:
+def expanded(function: Function) -> Function:
     """The same function, whose signature has each option of an editor in the place of `**options`, for help() and completion."""
     from . import _editor_options as declared
 

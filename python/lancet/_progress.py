@@ -36,7 +36,8 @@ class _Bars:
     """A bar of tqdm for each stage, one at a time."""
 
     def __init__(self, tqdm: Any) -> None:
-        self.tqdm, self.bar, self.stage = tqdm, None, ""
+        self.tqdm, self.stage = tqdm, ""
+        self.bar: Any = None
 
     def __call__(self, now: Progress) -> None:
         if self.bar is None or self.stage != now.stage:

@@ -23,11 +23,11 @@ def run(job: Path | Mapping[str, Any], *, set: Mapping[str, Any] | None = None, 
 
     `overwrite`: an output that lancet wrote may be there. Raises NumericError with the report as `.report` when thresholds of `accept` are not met.
     """
-    is_file = not isinstance(job, Mapping)
-    if is_file and not os.fspath(job):
+    tree, file = (_options.to_json(job, "job"), "") if isinstance(job, Mapping) else ("", os.fspath(job))
+    if not tree and not file:
         raise ConfigError("run: expected a job file or a dict, got an empty name")
     changed = _options.changes(set) + _options.changes({"output.replace": True} if overwrite else None)
-    text = _lancet.JobText("" if is_file else _options.to_json(job, "job"), os.fspath(job) if is_file else "", changed)
+    text = _lancet.JobText(tree, file, changed)
     report = Report(_worked(progress, lambda engine: _lancet.run_edit(engine, text)))
     if unmet := report.report["unmet"]:
         error = NumericError("accept: not met, nothing was exported: " + "; ".join(unmet))

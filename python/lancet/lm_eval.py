@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import groupby
+from typing import Any
 
 from lm_eval import simple_evaluate, utils
 from lm_eval.api.model import TemplateLM
@@ -52,8 +54,8 @@ class LancetLM(TemplateLM):
         max_gen_toks: int = 256,
         batch_size: int | str | None = None,
         max_batch_size: int | None = None,
-        model=None,
-    ):
+        model: Any = None,
+    ) -> None:
         super().__init__()
         if [path, session, model].count(None) != 2:
             raise ConfigError("LancetLM: expected a path or a session, one of them")
@@ -98,16 +100,16 @@ class LancetLM(TemplateLM):
     def tokenizer_name(self) -> str:
         return (self._path or "").replace("/", "__")
 
-    def tok_encode(self, string: str, add_special_tokens: bool | None = None, left_truncate_len=None, **kwargs) -> list[int]:
+    def tok_encode(self, string: str, add_special_tokens: bool | None = None, left_truncate_len: int | None = None, **kwargs: Any) -> list[int]:
         if add_special_tokens is None:
             add_special_tokens = not has_bos_prefix(string, self._model.piece(self.prefix_token_id))
         ids = self._model.encode([string], "add" if add_special_tokens else "none")[0]
         return ids[-left_truncate_len:] if left_truncate_len else ids
 
-    def tok_decode(self, tokens) -> str:
+    def tok_decode(self, tokens: Sequence[int]) -> str:
         return self._model.decode([list(tokens)])[0]
 
-    def _loglikelihood_tokens(self, requests, disable_tqdm: bool = False, **kwargs) -> list[tuple[float, bool]]:
+    def _loglikelihood_tokens(self, requests: Sequence[Any], disable_tqdm: bool = False, **kwargs: Any) -> list[tuple[float, bool]]:
         pairs, n_cut = [], 0
         for _, context, continuation in requests:
             ids = (list(context) + list(continuation))[-(self.max_length + 1) :]
@@ -123,7 +125,7 @@ class LancetLM(TemplateLM):
                 self.cache_hook.add_partial("loglikelihood", texts, answer)
         return answers
 
-    def loglikelihood_rolling(self, requests, disable_tqdm: bool = False) -> list[float]:
+    def loglikelihood_rolling(self, requests: Sequence[Any], disable_tqdm: bool = False) -> list[float]:
         texts = [request.args[0] for request in requests]
         windows = []
         for index, text in enumerate(texts):
@@ -138,14 +140,14 @@ class LancetLM(TemplateLM):
             self.cache_hook.add_partial("loglikelihood_rolling", (text,), value)
         return sums
 
-    def generate_until(self, requests, disable_tqdm: bool = False) -> list[str]:
-        answers: list[str | None] = [None] * len(requests)
+    def generate_until(self, requests: Sequence[Any], disable_tqdm: bool = False) -> list[str]:
+        answers = [""] * len(requests)
         by_options = sorted(range(len(requests)), key=lambda i: repr(requests[i].args[1]))
         for _, group in groupby(by_options, key=lambda i: repr(requests[i].args[1])):
             self._generate([(i, requests[i].args) for i in group], answers)
         return answers
 
-    def _generate(self, asked, answers) -> None:
+    def _generate(self, asked: Sequence[Any], answers: list[str]) -> None:
         """Of requests with the same options."""
         options = normalize_gen_kwargs(asked[0][1][1], self.max_gen_toks)
         if options.pop("do_sample") or options.pop("temperature", 0.0):
@@ -173,12 +175,12 @@ def _device_at_hand(device: str | None) -> str | None:
     return device
 
 
-def evaluate(session: lancet.Session, tasks: list[str], **options) -> dict:
+def evaluate(session: lancet.Session, tasks: list[str], **options: Any) -> dict[str, Any]:
     """lm-evaluation-harness's results for tasks on the session's weights as they are.
 
     ``options``: of ``lm_eval.simple_evaluate`` (num_fewshot, limit, task_manager, ...).
     """
-    seeds = {"random_seed": None, "numpy_random_seed": None, "torch_random_seed": None}
+    seeds: dict[str, Any] = {"random_seed": None, "numpy_random_seed": None, "torch_random_seed": None}
     return simple_evaluate(model=LancetLM(session=session), tasks=list(tasks), **{**seeds, **options})
 
 
@@ -201,7 +203,7 @@ def check_tasks(options: str) -> None:
         raise ConfigError(f"{', '.join(unknown)}: no tasks of lm-evaluation-harness, nor of {asked['include'] or 'evaluate.lm_eval.include'}")
 
 
-def run_tasks(model, options: str) -> str:
+def run_tasks(model: Any, options: str) -> str:
     """Called by a job; its scores as JSON."""
     asked = json.loads(options)
     results = simple_evaluate(
@@ -219,7 +221,7 @@ def run_tasks(model, options: str) -> str:
     return json.dumps(list(_scores(results)))
 
 
-def _scores(results: dict):
+def _scores(results: dict[str, Any]) -> Iterator[dict[str, Any]]:
     counts = {task: entry["effective"] for task, entry in results["n-samples"].items()}
     for task, metrics in results["results"].items():
         questions = counts.get(task) or sum(counts.get(part, 0) for part in results["group_subtasks"].get(task, []))

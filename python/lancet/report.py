@@ -49,6 +49,7 @@ class RequestReport:
         return f"<request {self.id!r}: {self.prompt!r} -> {self.target!r}, success: {self.success}>"
 
     def row(self) -> dict[str, Any]:
+        """A flat dict, of `table()`."""
         flat: dict[str, Any] = {key: getattr(self, key) for key in ("id", "prompt", "subject", "target", "success", "why")}
         flat["took"] = self.success  # its name in an earlier version
         for when in ("before", "after"):
@@ -73,18 +74,22 @@ class Report:
 
     @property
     def requests(self) -> list[RequestReport]:
+        """Each fact, in the order in which they were given."""
         return [RequestReport(row) for row in self.report["requests"]]
 
     @property
     def warnings(self) -> list[str]:
+        """Sentences on what a reader of the figures should know."""
         return self.report["warnings"]
 
     @property
     def ids(self) -> list[str]:
+        """By which `Session.undo` takes single edits back."""
         return [row["id"] for row in self.report["requests"]]
 
     @property
     def method(self) -> str:
+        """The editor's: "memit"."""
         return self.report["method"]
 
     @property
@@ -140,7 +145,7 @@ class Edit(Report):
         full matrix [out, in]."""
         deltas: dict[str, list[Delta]] = {}
         for name, delta in self._made.deltas():
-            parts = tuple(_tensor(part) for part in delta) if isinstance(delta, tuple) else _tensor(delta)
+            parts: Delta = (_tensor(delta[0]), _tensor(delta[1])) if isinstance(delta, tuple) else _tensor(delta)
             deltas.setdefault(name, []).append(parts)
         return deltas
 
@@ -158,7 +163,8 @@ class Edit(Report):
     @property
     def key_edits(self) -> dict[str, list[list[list[str]]]]:
         """Likewise the ids of the edits that each column is of."""
-        ids, columns = self.ids, {}
+        ids = self.ids
+        columns: dict[str, list[list[list[str]]]] = {}
         for name, _, _, places in self._made.systems():
             columns.setdefault(name, []).append([[ids[place] for place in places_of] for places_of in places])
         return columns
@@ -304,9 +310,11 @@ class ActiveEdits(Sequence[ActiveEdit]):
 
     @property
     def ids(self) -> list[str]:
+        """By which `Session.undo` takes single edits back."""
         return [row["id"] for row in self._rows]
 
     def table(self) -> Table:
+        """A flat dict for each edit."""
         flat = []
         for row in self._rows:
             plain = {key: value for key, value in row.items() if key not in ("before", "after")}

@@ -7,7 +7,7 @@ import os
 import warnings
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypedDict, Union, overload
+from typing import TYPE_CHECKING, Any, Union, overload
 
 from . import _lancet, _options
 from ._hub import model_folder
@@ -25,18 +25,6 @@ if TYPE_CHECKING:
     from ._hf import Applied
 
 Path = Union[str, "os.PathLike[str]"]
-
-
-class GenerateOptions(TypedDict, total=False):
-    """Keywords of `Session.generate`."""
-
-    tokens: int
-    temperature: float | None
-    top_k: int | None
-    top_p: float | None
-    seed: int | None
-    max_new_tokens: int | None
-    do_sample: bool | None
 
 
 class Session:
@@ -101,9 +89,32 @@ class Session:
         return self.edits
 
     @overload
-    def generate(self, prompts: str, **how: Unpack[GenerateOptions]) -> str: ...
+    def generate(  # type: ignore[overload-overlap]  # a str is a sequence of str too
+        self,
+        prompts: str,
+        *,
+        tokens: int = ...,
+        temperature: float | None = ...,
+        top_k: int | None = ...,
+        top_p: float | None = ...,
+        seed: int | None = ...,
+        max_new_tokens: int | None = ...,
+        do_sample: bool | None = ...,
+    ) -> str: ...
+
     @overload
-    def generate(self, prompts: Sequence[str], **how: Unpack[GenerateOptions]) -> list[str]: ...
+    def generate(
+        self,
+        prompts: Sequence[str],
+        *,
+        tokens: int = ...,
+        temperature: float | None = ...,
+        top_k: int | None = ...,
+        top_p: float | None = ...,
+        seed: int | None = ...,
+        max_new_tokens: int | None = ...,
+        do_sample: bool | None = ...,
+    ) -> list[str]: ...
 
     def generate(
         self,
@@ -128,6 +139,11 @@ class Session:
         one = isinstance(prompts, str)
         texts = [text for text, _ in self._call(self._engine.generate, [prompts] if one else list(prompts), how)]
         return texts[0] if one else texts
+
+    @overload
+    def undo(self, edits: Edit | str | Iterable[str]) -> dict[str, Any]: ...
+    @overload
+    def undo(self, edits: None = None) -> dict[str, Any] | None: ...
 
     def undo(self, edits: Edit | str | Iterable[str] | None = None) -> dict[str, Any] | None:
         """Takes edits back: an Edit, ids, or nothing for the last call of edit(). The last ones go to the very bits from
@@ -249,6 +265,7 @@ class Session:
 
     @property
     def closed(self) -> bool:
+        """Whether the model was freed: every call but `close` raises then."""
         return self._engine.is_closed
 
     def __enter__(self) -> Session:

@@ -91,15 +91,7 @@ void WeightTransaction::rollback() {
 
 void WeightTransaction::put_unedited() {
   const torch::NoGradGuard no_grad;
-  for (const Entry& entry : entries_) put(entry.id, entry.original);
-}
-
-void WeightTransaction::put(WeightId id, Tensor value) {
-  const Tensor& own = model_.weight(id);
-  if (own.device() == value.device())
-    model_.set_weight(id, std::move(value));
-  else
-    own.copy_(value);
+  for (const Entry& entry : entries_) model_.put_weight(entry.id, entry.original);
 }
 
 Tensor WeightTransaction::unedited(WeightId id) const {
@@ -135,7 +127,7 @@ const WeightDelta& WeightTransaction::apply(WeightId id, WeightDelta delta) {
   const at::ScalarType dtype = current.scalar_type();
   Tensor edited = copy_as(entry->master, dtype);
   if (!edited.isfinite().all().item<bool>()) throw out_of_range(name, *entry, dtype, "as the run computes with it");
-  put(id, std::move(edited));
+  model_.put_weight(id, std::move(edited));
   return entry->deltas.back();
 }
 
@@ -153,14 +145,14 @@ std::vector<RoundingLoss> WeightTransaction::round_as_written() {
       throw out_of_range(weight_name(model_.config(), entry.id), entry, entry.base.scalar_type(),
                          "rounded to the type it is stored in");
     losses.push_back({entry.id, change, base.norm().item<double>(), change > 0 ? lost / change : 0.0});
-    put(entry.id, copy_as(rounded, entry.original.scalar_type()));
+    model_.put_weight(entry.id, copy_as(rounded, entry.original.scalar_type()));
   }
   return losses;
 }
 
 void WeightTransaction::put_exact() {
   const torch::NoGradGuard no_grad;
-  for (const Entry& entry : entries_) put(entry.id, copy_as(entry.master, entry.original.scalar_type()));
+  for (const Entry& entry : entries_) model_.put_weight(entry.id, copy_as(entry.master, entry.original.scalar_type()));
 }
 
 std::string WeightTransaction::changes_key() {

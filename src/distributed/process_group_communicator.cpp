@@ -91,6 +91,27 @@ Tensor empty_like_described(const std::string& description, at::Device device) {
   return torch::empty(shape, torch::TensorOptions(static_cast<at::ScalarType>(type)).device(device));
 }
 
+/// Tag of messages between two ranks.
+constexpr int kMessageTag = 1;
+
+void send_bytes(c10d::Backend& group, int64_t rank, Tensor bytes) {
+  std::vector<Tensor> parts{std::move(bytes)};
+  group.send(parts, static_cast<int>(rank), kMessageTag)->wait(kUnlimited);
+}
+
+void receive_bytes(c10d::Backend& group, int64_t rank, Tensor bytes) {
+  std::vector<Tensor> parts{std::move(bytes)};
+  group.recv(parts, static_cast<int>(rank), kMessageTag)->wait(kUnlimited);
+}
+
+Tensor bytes_of(std::string& text) {
+  return torch::from_blob(text.data(), {static_cast<int64_t>(text.size())}, torch::kByte);
+}
+
+Tensor bytes_of(const Tensor& tensor) { return tensor.view(-1).view(torch::kByte); }
+
+bool has_bytes(const Tensor& tensor) { return tensor.defined() && tensor.numel() > 0; }
+
 }  // namespace
 
 ProcessGroupCommunicator::ProcessGroupCommunicator(const c10::intrusive_ptr<c10d::Store>& store, GroupOptions options)
@@ -204,6 +225,32 @@ void ProcessGroupCommunicator::sum(Tensor& tensor) {
   Tensor on_host = tensor.to(Placement::host());
   run([&] { sum_in_rank_order(*gloo_, on_host, kUnlimited); });
   if (on_host.device() != tensor.device()) tensor.copy_(on_host);
+}
+
+void ProcessGroupCommunicator::send(int64_t rank, const RankMessage& message) {
+  std::string head = head_of(message);
+  run([&] {
+    send_bytes(*gloo_, rank, torch::tensor({static_cast<int64_t>(head.size())}, torch::kLong));
+    send_bytes(*gloo_, rank, bytes_of(head));
+    for (const Tensor& tensor : message.tensors)
+      if (has_bytes(tensor)) send_bytes(*gloo_, rank, bytes_of(tensor.detach().to(Placement::host()).contiguous()));
+  });
+}
+
+RankMessage ProcessGroupCommunicator::receive(int64_t rank) {
+  std::string head;
+  run([&] {
+    const Tensor length = torch::empty({1}, torch::kLong);
+    receive_bytes(*gloo_, rank, length);
+    head.resize(static_cast<size_t>(length.item<int64_t>()));
+    receive_bytes(*gloo_, rank, bytes_of(head));
+  });
+  RankMessage message = parse_head(head);
+  run([&] {
+    for (const Tensor& tensor : message.tensors)
+      if (has_bytes(tensor)) receive_bytes(*gloo_, rank, bytes_of(tensor));
+  });
+  return message;
 }
 
 Tensor ProcessGroupCommunicator::broadcast(Tensor tensor, at::Device device) {

@@ -39,6 +39,8 @@ class ProcessGroupCommunicator final : public Communicator {
   std::string broadcast(std::string bytes) override;
   Tensor broadcast(Tensor tensor, at::Device device) override;
   void barrier() override;
+  void send(int64_t rank, const RankMessage& message) override;
+  RankMessage receive(int64_t rank) override;
 
  protected:
   void enter(const std::string& stage) override;

@@ -204,6 +204,7 @@ RunOptions parse_run_options(ConfigSection section) {
   run.seed = static_cast<uint64_t>(read(section, RunSpec::kSeed));
   run.threads = read(section, RunSpec::kThreads);
   run.timeout_s = read(section, RunSpec::kTimeout);
+  run.ranks_per_model = read(section, RunSpec::kRanksPerModel);
   run.step_launch = read(section, RunSpec::kCudaGraphs) ? LaunchMode::kGraph : LaunchMode::kEachOperation;
   section.finish();
   return run;

@@ -16,6 +16,10 @@
 namespace lancet {
 namespace {
 
+std::string name_of(at::Device device, int64_t rank) {
+  return cat(rank == Stage::kHere ? "" : cat("rank ", rank, "'s "), device.str());
+}
+
 std::string size_text(int64_t bytes) { return binary_bytes_text(static_cast<uint64_t>(bytes)); }
 
 /// Layers of each device, in the order of the devices: ends[k] is the first layer that is not device k's or an earlier
@@ -110,9 +114,11 @@ class SplitSearch {
 };
 
 Placement place(const Ends& ends, std::span<const DeviceBudget> devices, const Workload& work) {
-  std::vector<at::Device> layer_devices;
-  for (size_t k = 0; k < ends.size(); ++k) layer_devices.resize(static_cast<size_t>(ends[k]), devices[k].device);
-  Placement placement(layer_devices, work.dtype);
+  std::vector<Stage> stages;
+  for (size_t k = 0; k < ends.size(); ++k)
+    if (const int64_t begin = stages.empty() ? 0 : stages.back().end; begin < ends[k])
+      stages.push_back({devices[k].device, begin, ends[k], devices[k].rank});
+  Placement placement(std::move(stages), work.dtype);
   placement.set_solve_on(work.solve_on == SolveOn::kHost ? SolveOn::kHost : SolveOn::kDevice);
   return placement;
 }
@@ -123,9 +129,9 @@ bool suits_launch(const Workload& work, const Placement& placement) {
          graph_problem(placement, work.steps_from).empty();
 }
 
-int64_t budget_of(std::span<const DeviceBudget> devices, at::Device device) {
-  const auto at =
-      std::find_if(devices.begin(), devices.end(), [&](const DeviceBudget& d) { return d.device == device; });
+int64_t budget_of(std::span<const DeviceBudget> devices, const Stage& stage) {
+  const auto at = std::find_if(devices.begin(), devices.end(),
+                               [&](const DeviceBudget& d) { return d.device == stage.device && d.rank == stage.rank; });
   return at->bytes;
 }
 
@@ -169,12 +175,12 @@ JobPlan plan_stages(const ModelConfig& config, const Workload& work, const Devic
   JobPlan plan{.placement = place(*ends, devices, work), .stages = {}, .idle = {}};
   Placement& placement = plan.placement;
   for (size_t k = 0; k < devices.size(); ++k)
-    if ((*ends)[k] == (k == 0 ? 0 : (*ends)[k - 1])) plan.idle.push_back(devices[k].device.str());
+    if ((*ends)[k] == (k == 0 ? 0 : (*ends)[k - 1])) plan.idle.push_back(name_of(devices[k].device, devices[k].rank));
   const auto estimate_stages = [&](Batching batching) {
     std::vector<StageEstimate> stages;
     for (const Stage& stage : placement.stages()) {
       stages.push_back(estimate_stage(config, work, stage, batching));
-      stages.back().budget = budget_of(devices, stage.device);
+      stages.back().budget = budget_of(devices, stage);
     }
     return stages;
   };
@@ -345,7 +351,7 @@ std::string refusal_text(const ModelConfig& config, const Workload& work, const 
     const bool fits = stage.total() <= stage.budget;
     const bool has_layers = stage.stage.layers() > 0;
     const std::string budget = stage.budget >= DeviceBudget::kUnknown ? "what there is" : size_text(stage.budget);
-    lines.push_back(cat("  ", stage.stage.device.str(), ", ",
+    lines.push_back(cat("  ", name_of(stage.stage.device, stage.stage.rank), ", ",
                         has_layers ? cat("layers ", stage.stage.begin, "-", stage.stage.end - 1) : "solves", ": ",
                         size_text(stage.total()), " of ", budget, fits ? "" : ": too much", " (weights ",
                         size_text(stage.weights),

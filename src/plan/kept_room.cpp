@@ -34,14 +34,21 @@ void plan_kept(const ModelConfig& config, const Workload& work, const DeviceChoi
 
 std::vector<std::pair<at::Device, int64_t>> room_for_work(const std::vector<StageEstimate>& stages) {
   std::vector<std::pair<at::Device, int64_t>> room;
-  for (const StageEstimate& s : stages)
-    room.emplace_back(s.stage.device, std::max<int64_t>(0, s.budget - s.weights - s.edited - s.unpacked - s.kept));
+  for (const StageEstimate& s : stages) {
+    const int64_t bytes = std::max<int64_t>(0, s.budget - s.weights - s.edited - s.unpacked - s.kept);
+    const auto known = std::ranges::find(room, s.stage.device, [](const auto& entry) { return entry.first; });
+    if (known == room.end())
+      room.emplace_back(s.stage.device, bytes);
+    else  // another rank's of the same name
+      known->second = std::min(known->second, bytes);
+  }
   return room;
 }
 
 KeptMatrices::Room JobPlan::kept_room() const {
   KeptMatrices::Room room;
-  for (const StageEstimate& part : parts()) room.emplace_back(part.stage.device, part.kept);
+  for (const StageEstimate& part : parts())
+    if (part.stage.is_here()) room.emplace_back(part.stage.device, part.kept);
   return room;
 }
 

@@ -10,7 +10,7 @@
 NB_MODULE(_lancet, module) {
   // A session that lives at the interpreter's end was ended by then (lancet.Session).
   nanobind::set_leak_warnings(false);
-  module.attr("__version__") = lancet::kVersion;
+  module.attr("version") = lancet::kVersion;
   lancet::python::register_errors();
   lancet::python::bind_results(module);
   lancet::python::bind_options(module);

@@ -1,6 +1,7 @@
 #include "lancet/runtime/communicator.h"
 
 #include <exception>
+#include <stdexcept>
 
 #include "lancet/core/heartbeat.h"
 #include "lancet/runtime/problem.h"
@@ -60,6 +61,10 @@ std::optional<std::string> Communicator::attempt(const std::string& stage, const
     if (!words.empty()) return words;
   return std::nullopt;
 }
+
+void Communicator::send(int64_t, const RankMessage&) { throw std::logic_error("send: there is no other rank"); }
+
+RankMessage Communicator::receive(int64_t) { throw std::logic_error("receive: there is no other rank"); }
 
 Tensor SingleProcess::broadcast(Tensor tensor, at::Device device) { return tensor.to(device); }
 

@@ -3,6 +3,7 @@
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "device_text.h"
 #include "lancet/core/error.h"
@@ -22,6 +23,30 @@ Placement::Placement(const std::vector<at::Device>& layer_devices, at::ScalarTyp
   batches_under_way_ = static_cast<int64_t>(stages_.size());
 }
 
+Placement::Placement(std::vector<Stage> stages, at::ScalarType weight_dtype)
+    : stages_(std::move(stages)), weight_dtype_(weight_dtype) {
+  for (const Stage& stage : stages_) {
+    if (stage.begin != std::ssize(stage_of_layer_) || stage.layers() < 1)
+      throw PlacementError(cat("placement: a stage of layers ", stage.begin, "-", stage.end - 1,
+                               ": expected layers from ", stage_of_layer_.size(), " on"));
+    stage_of_layer_.insert(stage_of_layer_.end(), static_cast<size_t>(stage.layers()), &stage - stages_.data());
+  }
+  if (stages_.empty()) throw PlacementError("placement: a model needs at least one layer");
+  batches_under_way_ = static_cast<int64_t>(stages_.size());
+}
+
+bool Placement::is_whole() const { return std::ranges::all_of(stages_, &Stage::is_here); }
+
+std::optional<at::Device> Placement::last_device_here() const {
+  const auto last = std::find_if(stages_.rbegin(), stages_.rend(), [](const Stage& stage) { return stage.is_here(); });
+  return last == stages_.rend() ? std::nullopt : std::optional(last->device);
+}
+
+void Placement::put_elsewhere_on(at::Device device) {
+  for (Stage& stage : stages_)
+    if (!stage.is_here()) stage.device = device;
+}
+
 at::ScalarType Placement::value_dtype() const { return weight_dtype_ == at::kDouble ? at::kDouble : at::kFloat; }
 
 bool Placement::is_host_only() const {
@@ -39,16 +64,19 @@ Tensor Placement::staging_buffer(int64_t bytes, at::Device target) {
   return at::empty({bytes}, at::TensorOptions(at::kByte).device(host()).pinned_memory(target.is_cuda()));
 }
 
+at::Device Placement::named(const std::string& name) { return at::Device(name); }
+
 at::Device Placement::like(at::Device device, int64_t index) {
   return {device.type(), static_cast<at::DeviceIndex>(index)};
 }
 
 std::string Placement::description() const {
   const std::string solves = solve_on_ == SolveOn::kHost && !is_host_only() ? "; solves on cpu" : "";
-  if (stages_.size() == 1) return device_text(stages_.front().device) + solves;
+  if (stages_.size() == 1 && is_whole()) return device_text(stages_.front().device) + solves;
   std::vector<std::string> parts;
   for (const Stage& stage : stages_)
-    parts.push_back(cat(device_text(stage.device), ": layers ", stage.begin, "-", stage.end - 1));
+    parts.push_back(cat(stage.is_here() ? device_text(stage.device) : cat("rank ", stage.rank), ": layers ",
+                        stage.begin, "-", stage.end - 1));
   return join(parts) + solves;
 }
 

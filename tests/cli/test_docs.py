@@ -65,6 +65,8 @@ RUN = {
         f"lancet compare made.yaml --methods memit,rome {ONE} --set evaluate=[efficacy] --set output.dir=out/named",
     "lancet tune job.yaml --out preset.yaml": f"lancet tune made.yaml --out preset.yaml {ONE} --set tune.trials=3",
     "lancet launch -n 4 -- edit job.yaml": f"lancet launch -n 4 -- edit made.yaml {ONE} --set run.threads=1 --set output.dir=out/launched",
+    "lancet launch -n 2 -- edit job.yaml --ranks-per-model 2":
+        f"lancet launch -n 2 -- edit made.yaml --ranks-per-model 2 {ONE} --set run.threads=1 --set output.dir=out/layers",
     "lancet compare data/jobs/demo-auto.yaml":
         "lancet compare data/jobs/demo-auto.yaml --methods memit,memit-auto --set requests.limit=2 --set schedule.batch=2 "
         "--set statistics.tokens=2000 --set statistics.cache=cache --set evaluate=[efficacy] --set output.dir=out/auto",

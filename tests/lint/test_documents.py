@@ -34,7 +34,7 @@ WORDS = {
 }
 WORDS_OF_A_ROOM = 700
 GENERATED = ("docs/options.md", "docs/model-classes.md")  # grow with options, and with transformers
-WORDS_OF_ALL = 31450  # but for those pages
+WORDS_OF_ALL = 32000  # but for those pages
 
 
 def name_of(page):

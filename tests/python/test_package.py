@@ -10,7 +10,7 @@ import sysconfig
 
 import lancet
 import pytest
-from conftest import BUILD, LIMIT_S, ROOT, run_python
+from conftest import BUILD, DATA, LIMIT_S, ROOT, run_python
 from lancet import _lancet
 
 USE = """
@@ -50,13 +50,24 @@ def test_the_stub_names_what_the_module_has():
             assert told - {"__init__"} == {each for each in vars(getattr(_lancet, name)) if not each.startswith("__")}, name
 
 
-def test_everything_public_is_typed_and_documented():
-    for name in lancet.__all__:
+def test_everything_public_is_documented():
+    """That it is typed, test_types.py holds."""
+    for name in [*lancet.__all__, "open"]:
         value = getattr(lancet, name)
         assert name.startswith("__") or value.__doc__, name
-        for function in [value] if inspect.isfunction(value) else [each for each in vars(value).values() if inspect.isfunction(each)] if inspect.isclass(value) else []:
-            if not function.__name__.startswith("_"):
-                assert "return" in function.__annotations__, f"{name}.{function.__name__}"
+        for member, each in vars(value).items() if inspect.isclass(value) else []:
+            if not member.startswith("_") and isinstance(each, (property, type(inspect.isfunction))):
+                assert each.__doc__, f"{name}.{member}"
+
+
+def test_help_begins_with_a_tutorial_whose_code_runs(tmp_path):
+    told = lancet.__doc__
+    assert len(told.splitlines()) <= 40
+    code = "\n".join(line[4:] for line in told.splitlines() if line.startswith("    "))
+    (tmp_path / "data").symlink_to(DATA)
+    out = run_python("import lancet\n" + code, tmp_path, environment={"PYTHONWARNINGS": "ignore"})
+    assert "True None" in out and "London" in out
+    assert (tmp_path / "edited" / "model.safetensors").exists() and (tmp_path / "adapter" / "adapter_config.json").exists() and (tmp_path / "edits").is_dir()
 
 
 def test_the_program_comes_along(tmp_path):

@@ -25,10 +25,13 @@ void note_weights(const CausalLM& model, const WeightTransaction& transaction, E
 
 EditRun run_edit(const TinyModel& tiny, const std::vector<at::Device>& devices, Communicator& communicator,
                  std::optional<Quantiser> quantiser, SolveOn solve_on) {
-  const TempDir folder;
   QuantiseRule rule{{}, quantiser};
   for (const int64_t layer : kEditRunLayers) rule.edited.push_back({WeightKind::kDown, layer});
-  CausalLM model = tiny.load(at::kDouble, devices, rule, solve_on);
+  return run_edit(tiny, tiny.load(at::kDouble, devices, rule, solve_on), communicator);
+}
+
+EditRun run_edit(const TinyModel& tiny, CausalLM model, Communicator& communicator) {
+  const TempDir folder;
   const std::vector<EditRequest> requests = some_requests(6);
   const auto editor = editor_from(
       "{method: memit, layers: [0, 1, 2], covariance_weight: 20, values: {steps: 5, lr: 0.1, batch: 2}, contexts: "

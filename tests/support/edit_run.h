@@ -29,6 +29,9 @@ inline const std::vector<int64_t> kEditRunLayers{0, 1, 2};
 EditRun run_edit(const TinyModel& tiny, const std::vector<at::Device>& devices, Communicator& communicator,
                  std::optional<Quantiser> quantiser = {}, SolveOn solve_on = SolveOn::kDevice);
 
+/// Edits likewise a model of `tiny` that is loaded, in f64, with those layers' down projections in full precision.
+EditRun run_edit(const TinyModel& tiny, CausalLM model, Communicator& communicator);
+
 /// The fake devices first, first + 1, ...
 std::vector<at::Device> fake_devices(int first, int count);
 

@@ -108,10 +108,6 @@ class WeightTransaction {
   void rollback();
 
  private:
-  /// `value`: in the model's type, on the layer's solve device. Where that is another than the weight's, the model's
-  /// own tensor is written over: nothing has to be allocated there.
-  void put(WeightId id, Tensor value);
-
   CausalLM& model_;
   StoredWeight stored_;
   DeltaFilter filter_;

@@ -45,6 +45,7 @@ struct RunOptions {
   /// Seconds without any progress after which one of several processes ends the job.
   int64_t timeout_s = *RunSpec::kTimeout.fallback;
   LaunchMode step_launch = RunSpec::kCudaGraphs.fallback ? LaunchMode::kGraph : LaunchMode::kEachOperation;
+  int64_t ranks_per_model = *RunSpec::kRanksPerModel.fallback;
   HostShare on_host;  ///< this process's share of the host; not a key of the job
 };
 

@@ -12,6 +12,7 @@
 
 #include "lancet/checkpoint/checkpoint.h"
 #include "lancet/models/hooks.h"
+#include "lancet/models/layer_range.h"
 #include "lancet/models/model_weights.h"
 #include "lancet/models/sequence_info.h"
 #include "lancet/runtime/placement.h"
@@ -19,18 +20,14 @@
 namespace lancet {
 
 struct PassConstants;
+struct PassElsewhere;
 
 class CausalLM;
+class LayersElsewhere;
 
 /// The type of weights and activations, with how quantised weights are kept, where there are any: "BF16, quantised
 /// weights nf4".
 std::string precision_text(const CausalLM& model);
-
-/// Layers begin..end-1.
-struct LayerRange {
-  int64_t begin = 0;
-  int64_t end = 0;
-};
 
 class CausalLM {
  public:
@@ -40,6 +37,10 @@ class CausalLM {
   /// quantised, or that the type cannot hold; ConfigError where `rule` has a quantiser and leaves it no matrix.
   static CausalLM load(const Checkpoint& checkpoint, const ModelConfig& config, const Placement& placement,
                        const QuantiseRule& rule = {});
+
+  /// Loads likewise what the placement has here; `elsewhere` has the rest. Null: nobody asks for it.
+  static CausalLM load_part(const Checkpoint& checkpoint, const ModelConfig& config, const Placement& placement,
+                            const QuantiseRule& rule, std::shared_ptr<LayersElsewhere> elsewhere);
 
   /// Makes a model of weights made elsewhere: the table's, each on its device, in the placement's weight dtype and the
   /// table's shape. Throws: PlacementError / std::logic_error for a weight that is missing, too many, or another.
@@ -73,23 +74,32 @@ class CausalLM {
   /// Final norm and head: h [N, D] -> logits [N, V] on the head's device, in the weight dtype.
   Tensor logits(const Tensor& h_ND) const;
 
-  /// A weight in full precision, on its layer's device. Throws: std::logic_error when the model has no such weight, or
-  /// has it quantised.
+  /// A weight in full precision, on its layer's device; another rank's is a copy, which follows put_weight(). Throws:
+  /// std::logic_error when the model has no such weight, or has it quantised.
   const Tensor& weight(WeightId id) const;
+  /// Whether all its numbers are finite; of a weight that weight() gives.
+  bool is_finite(WeightId id) const;
   bool is_quantised(WeightId id) const;
   /// How they are kept, by name: "nf4", "gptq"; empty: none is quantised.
   const std::set<std::string>& quantised_formats() const { return weights_.formats; }
   /// The tensor takes the place of the weight (no copy); it may be an autograd leaf.
   /// Throws: PlacementError / std::logic_error on another device, dtype or shape.
   void set_weight(WeightId id, Tensor value);
+  /// Gives the weight these numbers, of its type and shape, from any device: as set_weight() does where they lie on the
+  /// weight's, else in its own memory. Throws: as set_weight().
+  void put_weight(WeightId id, Tensor value);
 
  private:
   CausalLM(ModelConfig config, Placement placement);
   /// Throws: as from_weights().
   static CausalLM of(const ModelConfig& config, const Placement& placement, ModelWeights weights, QuantiseRule rule);
+  void check_replacement(WeightId id, const Tensor& value) const;
 
   /// A vector's weight; undefined where the model has none.
   Tensor optional_weight(WeightId id) const;
+
+  Tensor run_elsewhere(const Tensor& h_BTD, const SequenceInfo& sequence, const PassElsewhere& pass,
+                       const HookSet& hooks) const;
 
   /// Adds what a layer of a pass over `range` needs of the sequence.
   void add_inputs(const SequenceInfo& sequence, LayerRange range, int64_t layer, PassInputs& pass) const;
@@ -99,6 +109,7 @@ class CausalLM {
   QuantiseRule rule_;
   ModelWeights weights_;
   std::shared_ptr<const PassConstants> constants_;
+  std::shared_ptr<LayersElsewhere> elsewhere_;  ///< null: all layers are here
 };
 
 }  // namespace lancet

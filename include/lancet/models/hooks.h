@@ -42,6 +42,10 @@ class HookSet {
   /// The pass ends after this site: nothing later is computed and run_layers returns an undefined tensor.
   void stop_at(HookSite site) { stop_ = site; }
 
+  const std::optional<HookSite>& stop() const { return stop_; }
+  /// The places where something watches or changes, in the order of the layers.
+  std::vector<HookSite> sites() const;
+
   bool stops_at(HookSite site) const { return stop_ == site; }
   /// Whether something watches, changes or ends the pass there.
   bool touches(HookSite site) const { return stops_at(site) || hooks_.contains(site); }

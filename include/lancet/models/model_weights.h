@@ -13,11 +13,14 @@ namespace lancet {
 
 /// Returns the device that `placement` has a weight on.
 at::Device weight_device(const Placement& placement, WeightId id);
+/// Whether this rank holds the weight.
+bool lies_here(const Placement& placement, WeightId id);
 
-/// Weights by id: each once, but for a tied head, which is not listed.
+/// Weights by id: each that lies here once, but for a tied head, which is not listed.
 struct ModelWeights {
   std::map<WeightId, Tensor> full = {};  ///< weights in the placement's weight dtype
   std::map<WeightId, QuantisedLinear> quantised = {};
+  std::set<WeightId> quantised_elsewhere = {};  ///< those of other ranks that are
   std::set<std::string> formats = {};  ///< formats of those: a quantiser's name, or what config.json calls its method
 };
 

@@ -1,9 +1,9 @@
 // What the ranks of one job say to each other. A rank is a process with a whole model of its own (a replica, itself
 // perhaps on several devices); ranks share the work by whole pieces whose size the job alone fixes, so that results
 // do not depend on their number.
-// Every function but rank() and size() is collective: all ranks call the same ones in the same order. Work of a rank's
-// own never stands between two halves of a collective: it goes through `run_collectively`, so that a rank that fails
-// ends all and nobody waits for it.
+// Every function but rank(), size(), send() and receive() is collective: all ranks call the same ones in the same
+// order. Work of a rank's own never stands between two halves of a collective: it goes through `run_collectively`, so
+// that a rank that fails ends all and nobody waits for it.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,12 @@
 #include <vector>
 
 #include "lancet/core/error.h"
+#include "lancet/runtime/rank_message.h"
 #include "lancet/runtime/tensor.h"
 
 namespace lancet {
+
+class RankLinks;
 
 class Communicator {
  public:
@@ -50,7 +53,16 @@ class Communicator {
   virtual Tensor broadcast(Tensor tensor, at::Device device) = 0;
   virtual void barrier() = 0;
 
+  /// Messages between two ranks arrive in the order in which they were sent. Not collective. From any thread, one at a
+  /// time for each other rank. Throws: CollectiveError when the other rank is gone.
+  virtual void send(int64_t rank, const RankMessage& message);
+  /// Waits for the next one. Its tensors lie on the host.
+  virtual RankMessage receive(int64_t rank);
+  /// The ranks that hold layers of this one's model; null: it has a whole one.
+  virtual RankLinks* model_ranks() { return nullptr; }
+
  protected:
+  friend class ModelRoot;
   /// `run_collectively` is about to run work of `stage`; what this throws counts as thrown by the work.
   virtual void enter(const std::string& /*stage*/) {}
   /// Why a rank's work ended early, and what its process will end with.
@@ -74,7 +86,7 @@ class Communicator {
 };
 
 /// A job of one process: every collective is done at once.
-class SingleProcess final : public Communicator {
+class SingleProcess : public Communicator {
  public:
   int64_t rank() const override { return 0; }
   int64_t size() const override { return 1; }

@@ -20,8 +20,9 @@ struct DeviceBudget {
   static constexpr int64_t kUnknown = std::numeric_limits<int64_t>::max() / 4;
 
   at::Device device;
-  int64_t bytes = kUnknown;  ///< memory for weights and work together
-  double speed = 1.0;        ///< speed of matrix products, relative to the others'
+  int64_t bytes = kUnknown;     ///< memory for weights and work together
+  double speed = 1.0;           ///< speed of matrix products, relative to the others'
+  int64_t rank = Stage::kHere;  ///< the rank whose device it is, where several hold one model
 
   bool is_host() const;
 };

@@ -16,11 +16,16 @@ namespace lancet {
 
 /// Layers begin..end-1, one after another on one device.
 struct Stage {
+  static constexpr int64_t kHere = -1;
+
   at::Device device;
   int64_t begin = 0;
   int64_t end = 0;
+  int64_t rank =
+      kHere;  ///< the other rank that holds the layers; `device` then is where this one has what comes of them
 
   int64_t layers() const { return end - begin; }
+  bool is_here() const { return rank == kHere; }
 };
 
 class Placement {
@@ -28,10 +33,23 @@ class Placement {
   /// `layer_devices`: one per decoder layer; runs of equal devices are the stages. The embedding lies with the first
   /// layer, the final norm and the head with the last, solves run with the layer they are for, unless set otherwise.
   Placement(const std::vector<at::Device>& layer_devices, at::ScalarType weight_dtype);
+  /// Stages that follow one another, the first from layer 0 on; those of layers elsewhere are stages of their own.
+  Placement(std::vector<Stage> stages, at::ScalarType weight_dtype);
 
   const std::vector<Stage>& stages() const { return stages_; }
   /// Index into stages().
   int64_t stage_of(int64_t layer) const { return stage_of_layer_[static_cast<size_t>(layer)]; }
+  const Stage& stage_with(int64_t layer) const { return stages_[static_cast<size_t>(stage_of(layer))]; }
+  bool is_here(int64_t layer) const { return stage_with(layer).is_here(); }
+  /// Whether all layers are.
+  bool is_whole() const;
+  /// Whether embedding, final norm and head are here: on all ranks but those that serve layers to another.
+  bool has_ends() const { return has_ends_; }
+  void leave_ends_out() { has_ends_ = false; }
+  /// The device of the last layer that is here; nullopt: none is.
+  std::optional<at::Device> last_device_here() const;
+  /// What comes of other ranks' layers will lie on `device`.
+  void put_elsewhere_on(at::Device device);
 
   at::Device device_of(int64_t layer) const { return stages_[static_cast<size_t>(stage_of(layer))].device; }
   at::Device embed_device() const { return stages_.front().device; }
@@ -64,6 +82,9 @@ class Placement {
   /// Host memory [bytes] u8 that `target` copies from at its full rate: page-locked where `target` is a GPU.
   static Tensor staging_buffer(int64_t bytes, at::Device target);
 
+  /// The device that is shown as `name`.
+  static at::Device named(const std::string& name);
+
   /// Another device of the same kind.
   static at::Device like(at::Device device, int64_t index);
 
@@ -79,6 +100,7 @@ class Placement {
   at::ScalarType weight_dtype_;
   int64_t batches_under_way_;
   SolveOn solve_on_ = SolveOn::kDevice;
+  bool has_ends_ = true;
   std::vector<std::pair<at::Device, int64_t>> room_;
 };
 

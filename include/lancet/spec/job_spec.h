@@ -109,8 +109,14 @@ struct RunSpec {
                   "few requests are edited",
        .affects = Affects::kWork},
       false};
+  static constexpr IntegerOption kRanksPerModel{
+      {.key = "ranks_per_model",
+       .meaning = "processes that hold one model together, each some of its layers: 1, or all processes of the job",
+       .affects = Affects::kWork},
+      {.min = 1, .max = 1024},
+      1};
   static constexpr AnyOption kAll[] = {&kDevices, &kBalance, &kDType,   &kQuantiseBase, &kSolveOn,
-                                       &kSeed,    &kThreads, &kTimeout, &kCudaGraphs};
+                                       &kSeed,    &kThreads, &kTimeout, &kCudaGraphs,   &kRanksPerModel};
 };
 
 struct JobSpec {

@@ -67,34 +67,50 @@ class HyperParams:
 
 
 class MEMITHyperParams(HyperParams):
+    """A file of `alg_name: MEMIT`."""
+
     algorithm = "MEMIT"
 
 
 class ROMEHyperParams(HyperParams):
+    """A file of `alg_name: ROME`."""
+
     algorithm = "ROME"
 
 
 class RROMEHyperParams(HyperParams):
+    """A file of `alg_name: R-ROME`."""
+
     algorithm = "R-ROME"
 
 
 class EMMETHyperParams(HyperParams):
+    """A file of `alg_name: EMMET`."""
+
     algorithm = "EMMET"
 
 
 class AlphaEditHyperParams(HyperParams):
+    """A file of `alg_name: AlphaEdit`."""
+
     algorithm = "AlphaEdit"
 
 
 class PMETHyperParams(HyperParams):
+    """A file of `alg_name: PMET`."""
+
     algorithm = "PMET"
 
 
 class FTHyperParams(HyperParams):
+    """A file of `alg_name: FT`."""
+
     algorithm = "FT"
 
 
 class UltraEditHyperParams(HyperParams):
+    """A file of `alg_name: ULTRAEDIT`."""
+
     algorithm = "ULTRAEDIT"
 
 
@@ -115,6 +131,7 @@ class BaseEditor:
 
     @classmethod
     def from_hparams(cls, hparams: HyperParams, **options: Any) -> BaseEditor:
+        """The editor itself, as EasyEdit's scripts make it."""
         return cls(hparams, **options)
 
     def edit(

@@ -12,6 +12,7 @@
 #include "lancet/core/strings.h"
 #include "lancet/core/words.h"
 #include "lancet/editors/registry.h"
+#include "lancet/plan/model_session.h"
 #include "lancet/studies/compare_job.h"
 #include "table.h"
 
@@ -119,14 +120,12 @@ CompareConfig load_comparison(const JobArguments& arguments, Expected expected, 
   return config;
 }
 
-ExitCode run_compare(const JobArguments& arguments, Expected expected, const Output& output, RankSession& session) {
-  const CompareConfig config = load_comparison(arguments, expected, session);
+ExitCode run_compare(const CompareConfig& config, Expected expected, const Output& output, Communicator& communicator) {
   const JobConfig& first = config.methods.front().job;
-  session.set_timeout(std::chrono::seconds(first.run.timeout_s));
-  say_what_is_kept(first, session.communicator());
-  const CompareReport report = run_compare_job(config, session.communicator());
+  say_what_is_kept(first, communicator);
+  const CompareReport report = run_compare_job(config, communicator);
   const ExitCode code = report.all_succeeded() ? ExitCode::kOk : ExitCode::kNumeric;
-  if (!session.communicator().is_root()) return code;
+  if (!communicator.is_root()) return code;
   warn(report, config);
   if (output.json)
     std::cout << to_json(report, config);
@@ -160,7 +159,12 @@ void add_compare(CLI::App& app, Action& action) {
   on_choice(command, action, [=] {
     if (arguments->file.empty()) throw ConfigError("lancet compare: expected a job file");
     return run_as_rank(*ranks, *output, [&](RankSession& session) {
-      return run_compare(*arguments, *expects ? Expected::kShown : Expected::kNotAsked, *output, session);
+      const Expected expected = *expects ? Expected::kShown : Expected::kNotAsked;
+      const CompareConfig config = load_comparison(*arguments, expected, session);
+      const JobConfig& first = config.methods.front().job;
+      session.set_timeout(std::chrono::seconds(first.run.timeout_s));
+      return run_on_model_ranks(first.run, first.ignore_config_keys, session.communicator(),
+                                [&](Communicator& own) { return run_compare(config, expected, *output, own); });
     });
   });
 }

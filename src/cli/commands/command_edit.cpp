@@ -8,6 +8,7 @@
 #include "lancet/core/strings.h"
 #include "lancet/core/words.h"
 #include "lancet/pipeline/edit_job.h"
+#include "lancet/plan/model_session.h"
 #include "lancet/studies/rehearsal.h"
 #include "rehearsal_text.h"
 #include "table.h"
@@ -94,18 +95,14 @@ void print_summary(const EditReport& report, const JobConfig& job) {
   std::cout << std::flush;
 }
 
-ExitCode run_rehearsal(const JobArguments& arguments, const Output& output, RankSession& session) {
-  Communicator& communicator = session.communicator();
-  JobConfig job = load_job(arguments, JobPurpose::kEdit, session);
-  const RehearsalReport report = rehearse_edit_job(std::move(job), communicator);
+ExitCode run_rehearsal(const JobConfig& job, const Output& output, Communicator& communicator) {
+  const RehearsalReport report = rehearse_edit_job(job, communicator);
   if (!communicator.is_root()) return ExitCode::kOk;
   std::cout << (output.json ? to_json(report) : rehearsal_text(report));
   return ExitCode::kOk;
 }
 
-ExitCode run_edit(const JobArguments& arguments, const Output& output, RankSession& session) {
-  Communicator& communicator = session.communicator();
-  const JobConfig job = load_job(arguments, JobPurpose::kEdit, session);
+ExitCode run_edit(const JobConfig& job, const Output& output, Communicator& communicator) {
   say_what_is_kept(job, communicator);
   const EditReport report = run_edit_job(job, communicator);
   if (!communicator.is_root()) return report.unmet.empty() ? ExitCode::kOk : ExitCode::kNumeric;
@@ -150,7 +147,10 @@ void add_edit(CLI::App& app, Action& action) {
   add_rank_options(command, *ranks);
   on_choice(command, action, [=] {
     return run_as_rank(*ranks, *output, [&](RankSession& session) {
-      return *rehearse ? run_rehearsal(*arguments, *output, session) : run_edit(*arguments, *output, session);
+      const JobConfig job = load_job(*arguments, JobPurpose::kEdit, session);
+      return run_on_model_ranks(job.run, job.ignore_config_keys, session.communicator(), [&](Communicator& own) {
+        return *rehearse ? run_rehearsal(job, *output, own) : run_edit(job, *output, own);
+      });
     });
   });
 }

@@ -5,6 +5,7 @@
 #include "evaluation_text.h"
 #include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
+#include "lancet/plan/model_session.h"
 #include "lancet/push/server_eval.h"
 #include "lancet/studies/eval_job.h"
 #include "servers/server_arguments.h"
@@ -34,10 +35,7 @@ std::string evaluation_text(const EvalReport& report) {
   return out;
 }
 
-ExitCode run_eval(const JobArguments& arguments, const std::string& baseline, const Output& output,
-                  RankSession& session) {
-  Communicator& communicator = session.communicator();
-  const JobConfig job = load_job(arguments, JobPurpose::kEvaluate, session);
+ExitCode run_eval(const JobConfig& job, const std::string& baseline, const Output& output, Communicator& communicator) {
   const EvalReport report = run_eval_job(job, baseline, communicator);
   if (!communicator.is_root()) return ExitCode::kOk;
   std::cout << (output.json ? to_json(report, job) : evaluation_text(report));
@@ -63,9 +61,7 @@ ExitCode run_eval_of_server(const EvalArguments& arguments, const Output& output
   return ExitCode::kOk;
 }
 
-ExitCode run_stats(const JobArguments& arguments, const Output& output, RankSession& session) {
-  Communicator& communicator = session.communicator();
-  const JobConfig job = load_job(arguments, JobPurpose::kStatistics, session);
+ExitCode run_stats(const JobConfig& job, const Output& output, Communicator& communicator) {
   say_what_is_kept(job, communicator);
   const StatisticsReport report = run_statistics_job(job, communicator);
   if (!communicator.is_root()) return ExitCode::kOk;
@@ -118,7 +114,9 @@ void add_eval(CLI::App& app, Action& action) {
     if (!arguments->adapter.empty() || !arguments->access.token_env.empty() || !arguments->access.token_file.empty())
       throw ConfigError("lancet eval: --adapter, --token-env and --token-file: expected --server with them, got none");
     return run_as_rank(*ranks, *output, [&](RankSession& session) {
-      return run_eval(arguments->job, arguments->baseline, *output, session);
+      const JobConfig job = load_job(arguments->job, JobPurpose::kEvaluate, session);
+      return run_on_model_ranks(job.run, job.ignore_config_keys, session.communicator(),
+                                [&](Communicator& own) { return run_eval(job, arguments->baseline, *output, own); });
     });
   });
 }
@@ -136,7 +134,11 @@ void add_stats(CLI::App& app, Action& action) {
   add_output_options(command, *output);
   add_rank_options(command, *ranks);
   on_choice(command, action, [=] {
-    return run_as_rank(*ranks, *output, [&](RankSession& session) { return run_stats(*arguments, *output, session); });
+    return run_as_rank(*ranks, *output, [&](RankSession& session) {
+      const JobConfig job = load_job(*arguments, JobPurpose::kStatistics, session);
+      return run_on_model_ranks(job.run, job.ignore_config_keys, session.communicator(),
+                                [&](Communicator& own) { return run_stats(job, *output, own); });
+    });
   });
 }
 

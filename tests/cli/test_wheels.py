@@ -1,0 +1,52 @@
+"""A wheel in an environment of its own: installed by pip, and no compiler or library of Debian's is asked. A whole build, so with
+LANCET_TEST_FULL=1 (make test-full) alone."""
+import json
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+
+import pytest
+from conftest import DATA, ROOT
+
+FIRST_EDIT = """
+import lancet
+
+with lancet.open({model!r}) as session:
+    edit = session.edit([{{"prompt": "{{}}, created in", "subject": "Piranha Games", "target": "London"}}])
+    print(edit.requests[0].success, session.generate("Piranha Games, created in", tokens=4))
+"""
+TORCHS = re.compile(r"lib(torch|c10|gomp)")  # what its wheel brings
+
+
+@pytest.fixture(scope="module")
+def wheel():
+    subprocess.run([ROOT / "packaging" / "wheel.sh", sys.executable], check=True)
+    tag = f"cp{sys.version_info[0]}{sys.version_info[1]}" if sys.version_info < (3, 12) else "abi3"
+    return max((path for path in (ROOT / "dist").glob("lancet-*.whl") if tag in path.name), key=lambda path: path.stat().st_mtime)
+
+
+@pytest.mark.skipif(not os.environ.get("LANCET_TEST_FULL"), reason="takes minutes: make test-full")
+def test_it_runs_on_the_platform_that_it_names(wheel):
+    """Apart from torch's libraries."""
+    tools = ROOT / "build" / "wheel-tools" / "bin"
+    shown = json.loads(subprocess.run([tools / "python", "-m", "auditwheel", "show", "--json", wheel], capture_output=True, text=True, check=True).stdout)
+    (platform,) = re.findall(r"-(manylinux_\d+_\d+_x86_64)\.whl$", wheel.name)
+    assert shown["sym_tag"] == platform
+    assert [name for name in shown["policy_upgrades"][platform]["libs_to_eliminate"] if not TORCHS.match(name)] == []
+
+
+@pytest.mark.skipif(not os.environ.get("LANCET_TEST_FULL"), reason="takes minutes: make test-full")
+def test_from_pip_to_the_first_edit(wheel, tmp_path):
+    subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)
+    (site,) = (tmp_path / "venv").glob("lib/python*/site-packages")
+    (site / "torch.pth").write_text(sysconfig.get_path("purelib"))  # torch of the tests' environment
+    python = tmp_path / "venv" / "bin" / "python"
+    environment = {"PATH": str(tmp_path / "venv" / "bin"), "HOME": str(tmp_path)}
+    subprocess.run([python, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", wheel], check=True, env=environment)
+    done = subprocess.run([python, "-c", FIRST_EDIT.format(model=str(DATA / "demo-model"))], capture_output=True, text=True, env=environment, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "True" in done.stdout and "London" in done.stdout
+    program = subprocess.run([tmp_path / "venv" / "bin" / "lancet", "--version"], capture_output=True, text=True, env=environment)
+    assert program.returncode == 0 and program.stdout.startswith("lancet "), program.stderr
