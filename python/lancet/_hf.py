@@ -118,6 +118,7 @@ def stored(model: Any, tokenizer: Any) -> tuple[str, Any]:
     kept = tempfile.TemporaryDirectory(prefix="lancet-model-")
     model.save_pretrained(kept.name)
     tokenizer.save_pretrained(kept.name)
+    logger.info("open: a copy of the %s, which stays as it is: session.apply_to(model) brings edits into it", type(model).__name__)
     return kept.name, kept
 
 

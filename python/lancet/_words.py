@@ -18,20 +18,35 @@ _SENTENCES = (
     (re.compile(r"--tokens\b"), "max_new_tokens="),
     (re.compile(r"--replace\b"), "overwrite=True"),
 )
+_OF_SESSIONS = (
+    (re.compile(r"^job: ", re.M), ""),
+    (re.compile(r"(?<![\w./-])(?:editor|run)\.(?=[a-z])"), ""),
+    (re.compile(r"lancet log shows those that do"), "session.edits has those that do"),
+)
+_OTHER_PROGRAMS = re.compile(r"(\bhf download [^\n]*)")
 _FLAG = re.compile(r"(?<![\w-])--([a-z]+(?:-[a-z]+)*)(?![\w-])")
 
 
 def of_python(message: str) -> str:
-    """`--top-k` becomes `top_k=`."""
+    """`--top-k` becomes `top_k=`; commands of other programs stay as they are."""
     for words, ours in _SENTENCES:
         message = words.sub(ours, message)
-    return _FLAG.sub(lambda flag: flag[1].replace("-", "_") + "=", message)
+    parts = _OTHER_PROGRAMS.split(message)
+    parts[::2] = [_FLAG.sub(lambda flag: flag[1].replace("-", "_") + "=", part) for part in parts[::2]]
+    return "".join(parts)
 
 
-def called(function: Callable[..., Result], *arguments: object) -> Result:
+def of_session(message: str) -> str:
+    """Likewise; `editor.layers` of a job is the keyword `layers` of a session."""
+    for words, ours in _OF_SESSIONS:
+        message = words.sub(ours, message)
+    return of_python(message)
+
+
+def called(function: Callable[..., Result], *arguments: object, say: Callable[[str], str] = of_python) -> Result:
     """Calls it; an error of lancet's says its words in Python's."""
     try:
         return function(*arguments)
     except Error as error:
-        error.args = (of_python(str(error)), *error.args[1:])
+        error.args = (say(str(error)), *error.args[1:])
         raise

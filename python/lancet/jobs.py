@@ -18,15 +18,16 @@ from .report import Report
 Path = Union[str, "os.PathLike[str]"]
 
 
-def run(job: Path | Mapping[str, Any], *, set: Mapping[str, Any] | None = None, progress: Shown = None) -> Report:
+def run(job: Path | Mapping[str, Any], *, set: Mapping[str, Any] | None = None, overwrite: bool = False, progress: Shown = None) -> Report:
     """`lancet edit JOB`: a job file, or the job as a dict, whose relative paths are taken from the current folder.
 
-    Raises NumericError with the report as `.report` when thresholds of `accept` are not met.
+    `overwrite`: an output that lancet wrote may be there. Raises NumericError with the report as `.report` when thresholds of `accept` are not met.
     """
     tree, file = (_options.to_json(job, "job"), "") if isinstance(job, Mapping) else ("", os.fspath(job))
     if not tree and not file:
         raise ConfigError("run: expected a job file or a dict, got an empty name")
-    text = _lancet.JobText(tree, file, _options.changes(set))
+    changed = _options.changes(set) + _options.changes({"output.replace": True} if overwrite else None)
+    text = _lancet.JobText(tree, file, changed)
     report = Report(_worked(progress, lambda engine: _lancet.run_edit(engine, text)))
     if unmet := report.report["unmet"]:
         error = NumericError("accept: not met, nothing was exported: " + "; ".join(unmet))
@@ -107,7 +108,7 @@ def _made(run_job: Callable[[Any, str], str], job: Mapping[str, Any], progress: 
 
 def load_requests(path: Path, *, format: str = "auto", skip: int = 0, limit: int | None = None) -> list[dict[str, Any]]:
     """Records of a request file in any format that lancet reads (docs/job-file.md), as dicts for `Session.edit`."""
-    return [json.loads(line) for line in _lancet.request_lines(os.fspath(path), format, skip, limit)]
+    return [json.loads(line) for line in called(_lancet.request_lines, os.fspath(path), format, skip, limit)]
 
 
 def list_presets(model: Path | None = None) -> list[dict[str, Any]]:

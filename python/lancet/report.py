@@ -211,6 +211,27 @@ def _copy(capsule: Any) -> "torch.Tensor":
     return _tensor(capsule).detach().clone()
 
 
+def _as_after(row: dict[str, Any]) -> dict[str, Any]:
+    """A request that was measured once, in the form of one that was measured before and after an edit."""
+    said = row["metrics"].get("efficacy_argmax")
+    told = {**row, "metrics": {name: {"before": None, "after": value} for name, value in row["metrics"].items()}}
+    if "target_probability" in row:
+        told["target_probability"] = {"before": None, "after": row["target_probability"]}
+    return {**told, "verdict": {"success": None if said is None else said == 1, "why": None}, "value": {"final_loss": None}}
+
+
+class MeasuredRequest(RequestReport):
+    """A request that `Session.evaluate` measured."""
+
+    def __init__(self, row: dict[str, Any]) -> None:
+        super().__init__(_as_after(row))
+        self._row = row
+
+    def __getitem__(self, key: str) -> Any:
+        """The form of an earlier version, a dict."""
+        return _renamed(f"Evaluation.requests[...][{key!r}]", "Evaluation.report['requests'][...]", self._row[key])
+
+
 class Evaluation:
     """What `Session.evaluate` measured on the weights as they are."""
 
@@ -218,14 +239,18 @@ class Evaluation:
         self.report: dict[str, Any] = json.loads(text)
         self.metrics: dict[str, dict[str, Any]] = self.report["metrics"]
         """By name: value, number of prompts, unit, protocol."""
-        self.requests: list[dict[str, Any]] = self.report["requests"]
+
+    @property
+    def requests(self) -> list[RequestReport]:
+        """As an edit's: what was measured is `after`, and `before` has nothing."""
+        return [MeasuredRequest(row) for row in self.report["requests"]]
 
     def __getitem__(self, metric: str) -> float | None:
         return self.metrics[metric]["value"]
 
     def table(self) -> Table:
         """A flat dict for each request."""
-        return [{**{key: value for key, value in row.items() if key != "metrics"}, **row["metrics"]} for row in self.requests]
+        return [{**{key: value for key, value in row.items() if key != "metrics"}, **row["metrics"]} for row in self.report["requests"]]
 
     def to_frame(self) -> "pandas.DataFrame":
         """`table()` as a DataFrame."""

@@ -13,7 +13,7 @@ from . import _lancet, _options
 from ._hub import model_folder
 from ._progress import Listener, Shown
 from ._table import Requests, records_of
-from ._words import called
+from ._words import called, of_session
 from .errors import ConfigError
 from .jobs import push_edits
 from .report import Edit, Evaluation, ActiveEdits
@@ -279,7 +279,7 @@ class Session:
 
     def _call(self, function: Any, *arguments: Any) -> Any:
         try:
-            return called(function, *arguments)
+            return called(function, *arguments, say=of_session)
         finally:
             self._listener.end()
 
@@ -348,12 +348,13 @@ def open(
 ) -> Session:
     """Loads a model: a folder, a name of the hub that was downloaded, or a model of transformers with its tokenizer.
 
-    A model of transformers is copied, through a folder that lasts as long as the session. `edits`: a folder of edits that shall stand in it. `devices` to `cuda_graphs`: the job's `run` (docs/options.md).
+    A model of transformers is copied, which a line of the log says, through a folder that lasts as long as the session.
+    `edits`: a folder of edits that shall stand in it. `devices` to `cuda_graphs`: the job's `run` (docs/options.md).
     `method`, `options`, `statistics`, `evaluate`: what edits and measures where a call of edit() says nothing else; what
-    nobody says is chosen as by `lancet edit --model`. `set`: any key of the job, {"run.dtype": "f32"}.
+    is not given is chosen as by `lancet edit --model`. `set`: any key of the job, {"run.dtype": "f32"}.
     `planned_requests`: of one edit, for which there is to be memory on the devices. `progress`: False for none, or a
     function that gets each `Progress`; an exception of it ends the call. `device`: another name of `devices`, which may
-    be a torch.device. `frozen`: the name of `quantise_base` in an earlier version.
+    be a torch.device; "cuda" is the first GPU, as torch's. `frozen`: the name of `quantise_base` in an earlier version.
     """
     keywords = dict(locals())
     _options.refuse_misspelt(open, options)
@@ -365,7 +366,7 @@ def open(
     if device is not None:
         if devices is not None:
             raise ConfigError("device is another name of devices: expected one of the two")
-        keywords["devices"] = str(device)
+        keywords["devices"] = "cuda:0" if str(device) == "cuda" else str(device)
     run = _options.section("run", _options.given("run", keywords))
     given = dict(set or {})
     run += _options.changes({key: given.pop(key) for key in list(given) if key == "run" or key.startswith("run.")})

@@ -1,5 +1,7 @@
 #include "page.h"
 
+#include <span>
+
 #include "assets.h"
 #include "lancet/core/hash.h"
 #include "lancet/core/strings.h"
@@ -14,13 +16,15 @@ constexpr std::string_view kGenerator = "<meta name=\"generator\" content=\"lanc
 constexpr int64_t kMostExact = int64_t{1} << 53U;  // whole numbers up to here are exact in JavaScript
 
 /// The script's parts, each after those whose constants it takes.
-constexpr const char* kScripts[] = {"dom.js",        "numbers.js",         "documents.js",   "plots.js",
-                                    "edit_plots.js", "requests.js",        "fact_strips.js", "job_section.js",
-                                    "edit_page.js",  "comparison_page.js", "main.js"};
+constexpr const char* kScripts[] = {"dom.js",         "numbers.js",     "documents.js",       "plots.js",
+                                    "edit_plots.js",  "worst_first.js", "requests.js",        "fact_strips.js",
+                                    "job_section.js", "edit_page.js",   "comparison_page.js", "main.js"};
+constexpr const char* kChartScripts[] = {"dom.js",         "numbers.js",     "documents.js",
+                                         "worst_first.js", "fact_strips.js", "fact_chart.js"};
 
-std::string script() {
+std::string script(std::span<const char* const> names) {
   std::string text = "(() => {\n\"use strict\";\n";
-  for (const char* name : kScripts) text += cat(asset(name), "\n");
+  for (const char* name : names) text += cat(asset(name), "\n");
   return text + "})();\n";
 }
 
@@ -54,8 +58,8 @@ std::string json_in_html(Json json) {
 }
 
 std::string page_html(std::string_view title, Json documents, std::string_view beside) {
-  const std::string data = json_in_html(std::move(documents)), styles = cat(asset("plot.css"), asset("page.css")),
-                    code = script();
+  const std::string data = json_in_html(std::move(documents)),
+                    styles = cat(asset("plot.css"), asset("page.css"), asset("strips.css")), code = script(kScripts);
   // No text of the documents can hold the hash of them all: the policy runs the one script, and forbids every request.
   const std::string nonce = ContentHash().add(data).add(styles).add(code).hex();
   return cat("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n", kGenerator, kVersion,
@@ -72,6 +76,10 @@ std::string page_html(std::string_view title, Json documents, std::string_view b
 }
 
 }  // namespace page
+
+std::string fact_chart_script() { return page::script(page::kChartScripts); }
+
+std::string fact_chart_style() { return cat(page::asset("plot.css"), page::asset("strips.css")); }
 
 bool is_own_page(std::string_view html) {
   return html.substr(0, 2000).find(page::kGenerator) != std::string_view::npos;

@@ -98,6 +98,7 @@ Json result_json(const std::string& report) {
       metrics.push_back({{"name", name},
                          {"before", metric.at("before")},
                          {"after", metric.at("after")},
+                         {"group", metric.value("group", "")},
                          {"unit", metric.at("unit")},
                          {"better", metric.at("better")},
                          {"prompts", metric.at("prompts")},

@@ -144,6 +144,7 @@ void EditDesk::show_report(const std::string& report) {
   const std::lock_guard lock(mutex_);
   report_ = report;
   result_ = result;
+  is_result_past_ = false;
   view_.has_report = true;
 }
 
@@ -173,18 +174,17 @@ std::optional<int64_t> EditDesk::add(const std::string& kind, const std::string&
 std::optional<int64_t> EditDesk::ask(const AskOrder& order, const std::shared_ptr<AnswerPipe>& pipe) {
   if (order.is_chat && !chat_.chat) throw ConfigError(cat("chat: ", chat_.why_none));
   const auto end = std::make_shared<PipeEnd>(pipe);
-  const bool is_unedited = order.weights == AskedWeights::kUnedited;
-  const std::string what = cat("ask '", excerpt(order.prompt, 40), "'", is_unedited ? " without the edits" : "");
+  const std::string what = cat("ask '", excerpt(order.prompt, 40), "'");
   return add("ask", what, [this, order, end] {
     AnswerPipe& to = **end;
     try {
       to.put(dump_line({{"begun", true}, {"model_version", view().model_version}}));
       const TextGenerator generator(files(), order.is_chat ? chat_.chat : std::nullopt);
-      const std::vector<std::string> prompts{order.prompt};
-      session_->ask_with(order.weights, [&](const CausalLM& model) {
-        generator.answer(model, prompts, order.options, [&](const std::string& text) {
-          to.put(dump_line({{"text", text}}));
-        });
+      session_->ask_in_turns([&](const CausalLM& model, const PutWeights& put) {
+        generator.answer_in_turns(model, {order.weights, put}, order.prompt, order.options,
+                                  [&](AskedWeights weights, const std::string& text) {
+                                    to.put(dump_line({{"weights", weights_name(weights)}, {"text", text}}));
+                                  });
       });
       to.close(dump_line({{"done", true}}));
     } catch (const Cancelled&) {
@@ -253,7 +253,7 @@ std::string EditDesk::do_undo(const UndoOrder& order) {
   note_new_model();
   {
     const std::lock_guard lock(mutex_);
-    result_ = "null";  // what it says was measured with what is gone now
+    is_result_past_ = true;
   }
   keep();
   return cat("took back ", counted(entry.edits.size(), "fact"),
@@ -354,7 +354,8 @@ DeskView EditDesk::view() const {
 
 std::string EditDesk::edits_text() const {
   const std::lock_guard lock(mutex_);
-  return cat(R"({"edits_version":)", view_.edits_version, R"(,"list":)", edits_, R"(,"result":)", result_, "}\n");
+  return cat(R"({"edits_version":)", view_.edits_version, R"(,"list":)", edits_, R"(,"result":)", result_,
+             R"(,"result_is_past":)", is_result_past_ ? "true" : "false", "}\n");
 }
 
 std::string EditDesk::push_text() const {

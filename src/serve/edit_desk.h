@@ -23,11 +23,16 @@ namespace lancet {
 /// Folder below ServeOptions::dir.
 inline constexpr const char* kEditsState = "edits-state";
 
+/// How orders and answers call the weights.
+inline const char* weights_name(AskedWeights weights) {
+  return weights == AskedWeights::kEdited ? "edited" : "unedited";
+}
+
 struct AskOrder {
   std::string prompt = {};
   GenerateTextOptions options = {};
-  AskedWeights weights = AskedWeights::kEdited;
-  bool is_chat = false;  ///< whether the prompt is wrapped as a user's message
+  std::vector<AskedWeights> weights{AskedWeights::kEdited};  ///< one answer by each, at once
+  bool is_chat = false;                                      ///< whether the prompt is wrapped as a user's message
 };
 
 struct EditCommand {
@@ -133,6 +138,7 @@ class EditDesk {
   mutable std::mutex mutex_;  ///< guards what follows
   DeskView view_;
   std::string edits_, result_ = "null", report_, push_ = "null";
+  bool is_result_past_ = false;  ///< whether edits that it was measured with were taken back
   std::unique_ptr<WorkQueue> queue_;
 };
 

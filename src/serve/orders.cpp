@@ -66,10 +66,11 @@ ExportKind export_kind(const std::string& kind) {
 
 constexpr int64_t kAnyNumber = int64_t{1} << 53U;
 
-AskedWeights asked_weights(const std::string& name) {
-  if (name == "edited") return AskedWeights::kEdited;
-  if (name == "unedited") return AskedWeights::kUnedited;
-  throw ConfigError(cat("weights '", printable(name), "': expected edited or unedited"));
+std::vector<AskedWeights> asked_weights(const std::string& name) {
+  if (name == "both") return {AskedWeights::kUnedited, AskedWeights::kEdited};
+  for (const AskedWeights weights : {AskedWeights::kEdited, AskedWeights::kUnedited})
+    if (name == weights_name(weights)) return {weights};
+  throw ConfigError(cat("weights '", printable(name), "': expected edited, unedited or both"));
 }
 
 ConfigTree number_tree(const nlohmann::json& json, const char* key) {

@@ -1,11 +1,12 @@
 // The files of src/serve/assets, which CMake puts into the program.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 namespace lancet {
 
 /// `name`: "serve.css". Throws: std::logic_error when there is none.
-std::string_view serve_asset(std::string_view name);
+std::string serve_asset(std::string_view name);
 
 }  // namespace lancet

@@ -42,6 +42,8 @@ constexpr PageFile kPageFiles[] = {{"/", "serve.html", "text/html; charset=utf-8
                                    {"/ask.js", "ask.js", "text/javascript; charset=utf-8"},
                                    {"/edit.js", "edit.js", "text/javascript; charset=utf-8"},
                                    {"/push.js", "push.js", "text/javascript; charset=utf-8"},
+                                   {"/charts.js", "charts.js", "text/javascript; charset=utf-8"},
+                                   {"/charts.css", "charts.css", "text/css; charset=utf-8"},
                                    {"/icon.svg", "icon.svg", "image/svg+xml"}};
 
 /// Own files and own addresses alone, in no frame; nothing is kept by browsers.
@@ -58,7 +60,7 @@ const std::vector<std::pair<std::string, std::string>> kHeaders{
 /// What a person sees who opens the page as it cannot be opened.
 HttpReply refusal_page(const Refusal& refusal) {
   if (refusal.status == 401)
-    return {.status = 401, .type = "text/html; charset=utf-8", .body = std::string(serve_asset("no-access.html"))};
+    return {.status = 401, .type = "text/html; charset=utf-8", .body = serve_asset("no-access.html")};
   return {.status = refusal.status, .type = "text/plain; charset=utf-8", .body = refusal.message + "\n"};
 }
 
@@ -133,11 +135,10 @@ class PageServer::Impl {
   std::vector<HttpRoute> routes() {
     std::vector<HttpRoute> routes;
     for (const PageFile& file : kPageFiles)
-      routes.push_back({.path = file.path, .answer = [this, type = file.type, asset = file.asset](const HttpRequest&) {
-                          return HttpReply{.type = type,
-                                           .body = std::string(serve_asset(asset)),
-                                           .headers = {{"Set-Cookie", guard_.cookie()}}};
-                        }});
+      routes.push_back(
+          {.path = file.path, .answer = [this, type = file.type, asset = file.asset](const HttpRequest&) {
+             return HttpReply{.type = type, .body = serve_asset(asset), .headers = {{"Set-Cookie", guard_.cookie()}}};
+           }});
     const auto get = [&](const char* path, HttpReply (Impl::*answer)(const HttpRequest&)) {
       routes.push_back({.path = path, .answer = [this, answer](const HttpRequest& r) { return (this->*answer)(r); }});
     };

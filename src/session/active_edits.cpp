@@ -18,18 +18,20 @@ class KeptWeights {
     for (const WeightTransaction::Entry& entry : entries)
       kept_.emplace_back(entry.id, model.weight(entry.id).to(entry.original.device()));
   }
-  ~KeptWeights() {
+  ~KeptWeights() { put(); }
+  KeptWeights(const KeptWeights&) = delete;
+  KeptWeights& operator=(const KeptWeights&) = delete;
+
+  void put() const {
     const torch::NoGradGuard no_grad;
-    for (auto& [id, weight] : kept_) {
+    for (const auto& [id, weight] : kept_) {
       const Tensor own = model_.weight(id);
       if (own.device() == weight.device())
-        model_.set_weight(id, std::move(weight));
+        model_.set_weight(id, weight);
       else
         own.copy_(weight);
     }
   }
-  KeptWeights(const KeptWeights&) = delete;
-  KeptWeights& operator=(const KeptWeights&) = delete;
 
  private:
   CausalLM& model_;
@@ -62,10 +64,18 @@ void ActiveEdits::put_exact() {
   restore_changes(kept_.history->changes(), model_, transaction_);
 }
 
-void ActiveEdits::while_unedited(const std::function<void()>& use) {
-  const KeptWeights kept(model_, transaction_.entries());
-  transaction_.put_unedited();
-  use();
+void ActiveEdits::while_changing(const std::function<void(const PutWeights& put)>& use) {
+  std::optional<KeptWeights> kept;
+  AskedWeights there = AskedWeights::kEdited;
+  use([&](AskedWeights weights) {
+    if (weights == there) return;
+    if (!kept) kept.emplace(model_, transaction_.entries());
+    if (weights == AskedWeights::kUnedited)
+      transaction_.put_unedited();
+    else
+      kept->put();
+    there = weights;
+  });
 }
 
 void ActiveEdits::put_back() {

@@ -10,6 +10,7 @@
 
 #include "lancet/edit_history/edit_history.h"
 #include "lancet/models/model_files.h"
+#include "lancet/session/asked_weights.h"
 
 namespace lancet {
 
@@ -40,9 +41,8 @@ class ActiveEdits {
 
   /// The weights that the next batch is made on.
   void put_exact();
-  /// The weights as they were before the first edit, while `use` runs; then those that the model had, to the bit, also
-  /// where it throws.
-  void while_unedited(const std::function<void()>& use);
+  /// The weights that `use` puts, while it runs; then those that the model had, to the bit, also where it throws.
+  void while_changing(const std::function<void(const PutWeights& put)>& use);
   /// The weights as the edits leave them, from the unedited ones on: the same additions in the same order give the same
   /// bits.
   void put_back();

@@ -5,6 +5,7 @@
 
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
+#include "lancet/models/generate_in_turns.h"
 #include "lancet/session/added_text.h"
 #include "lancet/spec/read_option.h"
 
@@ -21,6 +22,43 @@ void refuse_idle(const ConfigSection& section, const GenerateTextOptions& option
                             ": the likeliest token is taken each time, so it would change nothing: sample with ",
                             spelt(GenerateSpec::kTemperature.key), " (1: the model's own distribution), ",
                             spelt(GenerateSpec::kTopK.key), " or ", spelt(GenerateSpec::kTopP.key)));
+}
+
+/// The text of a prompt's continuation while its tokens come, whole characters at a time.
+class TextTeller {
+ public:
+  TextTeller(const Tokenizer& tokenizer, std::vector<TokenId> prompt)
+      : tokenizer_(&tokenizer), ids_(std::move(prompt)), beginning_(tokenizer.decode(ids_)) {}
+
+  /// Returns what is new of the text; perhaps nothing.
+  std::string add(TokenId id) {
+    ids_.push_back(id);
+    const std::string text = added_text(*tokenizer_, ids_, beginning_);
+    return from_told(text, whole_bytes(text));
+  }
+
+  /// Returns what is left at the end: characters that never became whole.
+  std::string rest() {
+    const std::string text = added_text(*tokenizer_, ids_, beginning_);
+    return from_told(text, text.size());
+  }
+
+ private:
+  std::string from_told(const std::string& text, size_t end) {
+    if (end <= told_bytes_) return {};
+    const size_t begin = std::exchange(told_bytes_, end);
+    return text.substr(begin, end - begin);
+  }
+
+  const Tokenizer* tokenizer_;
+  std::vector<TokenId> ids_;
+  std::string beginning_;
+  size_t told_bytes_ = 0;
+};
+
+/// Tells of text that is not empty.
+void tell_if_any(const std::string& text, const std::function<void(const std::string&)>& on_text) {
+  if (!text.empty()) on_text(text);
 }
 
 }  // namespace
@@ -57,6 +95,15 @@ std::vector<TokenId> TextGenerator::prompt_ids(const std::string& prompt, int64_
   return ids;
 }
 
+GenerateOptions TextGenerator::generation_of(const GenerateTextOptions& options) const {
+  GenerateOptions generation{.eos_ids = files_.config.eos_ids,
+                             .sampling = options.sampling,
+                             .first_row = options.first_prompt * options.samples};
+  if (chat_)
+    for (const TokenId id : chat_->end_ids(*files_.tokenizer)) generation.eos_ids.push_back(id);
+  return generation;
+}
+
 std::vector<Answer> TextGenerator::answer(const CausalLM& model, std::span<const std::string> prompts,
                                           const GenerateTextOptions& options,
                                           const std::function<void(const std::string&)>& on_text) const {
@@ -64,38 +111,39 @@ std::vector<Answer> TextGenerator::answer(const CausalLM& model, std::span<const
   for (const std::string& prompt : prompts)
     rows.resize(rows.size() + static_cast<size_t>(options.samples),
                 {prompt_ids(prompt, options.tokens), options.tokens});
-  GenerateOptions generation{.eos_ids = files_.config.eos_ids,
-                             .sampling = options.sampling,
-                             .first_row = options.first_prompt * options.samples};
-  if (chat_)
-    for (const TokenId id : chat_->end_ids(*files_.tokenizer)) generation.eos_ids.push_back(id);
-  const Tokenizer& tokenizer = *files_.tokenizer;
-  std::vector<TokenId> told;
-  std::string beginning;
-  size_t told_bytes = 0;
+  GenerateOptions generation = generation_of(options);
+  std::optional<TextTeller> teller;
   if (on_text && rows.size() == 1) {
-    told = rows.front().prompt;
-    beginning = tokenizer.decode(told);
-    generation.on_token = [&](int64_t, TokenId id) {
-      told.push_back(id);
-      const std::string text = added_text(tokenizer, told, beginning);
-      const size_t whole = whole_bytes(text);
-      if (whole <= told_bytes) return;
-      on_text(text.substr(told_bytes, whole - told_bytes));
-      told_bytes = whole;
-    };
+    teller.emplace(*files_.tokenizer, rows.front().prompt);
+    generation.on_token = [&](int64_t, TokenId id) { tell_if_any(teller->add(id), on_text); };
   }
   std::vector<Answer> answers;
   for (std::vector<TokenId>& ids : generate(model, rows, generation)) {
     std::vector<TokenId>& all = rows[answers.size()].prompt;
-    const std::string prompt = tokenizer.decode(all);
+    const std::string prompt = files_.tokenizer->decode(all);
     all.insert(all.end(), ids.begin(), ids.end());
-    std::string text = added_text(tokenizer, all, prompt);
+    std::string text = added_text(*files_.tokenizer, all, prompt);
     answers.push_back({std::move(text), std::move(ids)});
   }
-  if (on_text && answers.size() == 1 && told_bytes < answers[0].text.size())
-    on_text(answers[0].text.substr(told_bytes));
+  if (teller) tell_if_any(teller->rest(), on_text);
   return answers;
+}
+
+void TextGenerator::answer_in_turns(const CausalLM& model, const WeightsInTurns& turns, const std::string& prompt,
+                                    const GenerateTextOptions& options,
+                                    const std::function<void(AskedWeights, const std::string&)>& on_text) const {
+  const GenerateRow row{prompt_ids(prompt, options.tokens), options.tokens};
+  std::vector<TextTeller> tellers(turns.weights.size(), TextTeller(*files_.tokenizer, row.prompt));
+  const auto tell = [&](size_t i, const std::string& text) {
+    tell_if_any(text, [&](const std::string& more) { on_text(turns.weights[i], more); });
+  };
+  GenerateOptions generation = generation_of(options);
+  generation.on_token = [&](int64_t i, TokenId id) {
+    tell(static_cast<size_t>(i), tellers[static_cast<size_t>(i)].add(id));
+  };
+  const auto put_ith = [&](int64_t i) { turns.put(turns.weights[static_cast<size_t>(i)]); };
+  generate_in_turns(model, row, static_cast<int64_t>(turns.weights.size()), put_ith, generation);
+  for (size_t i = 0; i < turns.weights.size(); ++i) tell(i, tellers[i].rest());
 }
 
 }  // namespace lancet

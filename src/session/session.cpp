@@ -130,9 +130,8 @@ class Session::Impl {
 
   void ask(const std::function<void(const AskableModel&)>& use) { use({model_, *files_->tokenizer, alone()}); }
 
-  void ask_with(AskedWeights weights, const std::function<void(const CausalLM&)>& use) {
-    if (weights == AskedWeights::kEdited) return use(model_);
-    edits_.while_unedited([&] { use(model_); });
+  void ask_in_turns(const std::function<void(const CausalLM&, const PutWeights&)>& use) {
+    edits_.while_changing([&](const PutWeights& put) { use(model_, put); });
   }
 
   std::vector<Answer> generate(std::span<const std::string> prompts, const GenerateTextOptions& options,
@@ -207,7 +206,10 @@ class Session::Impl {
   void prepare(MethodRun& method, EditInputs& inputs) {
     inputs.describe(model_, alone());
     if (prepared_) return method.prepare(model_);
-    edits_.while_unedited([&] { method.prepare(model_); });
+    edits_.while_changing([&](const PutWeights& put) {
+      put(AskedWeights::kUnedited);
+      method.prepare(model_);
+    });
   }
 
   /// The method on what stands, where no values are to be found.
@@ -340,8 +342,8 @@ void Session::ask(const std::function<void(const AskableModel& model)>& use) {
   impl_->call([&] { impl_->ask(use); });
 }
 
-void Session::ask_with(AskedWeights weights, const std::function<void(const CausalLM& model)>& use) {
-  impl_->call([&] { impl_->ask_with(weights, use); });
+void Session::ask_in_turns(const std::function<void(const CausalLM& model, const PutWeights& put)>& use) {
+  impl_->call([&] { impl_->ask_in_turns(use); });
 }
 
 std::vector<Answer> Session::generate(std::span<const std::string> prompts, const GenerateTextOptions& options,

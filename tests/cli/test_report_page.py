@@ -176,6 +176,7 @@ def test_each_fact_has_its_bars_and_how_much_its_text_changed(pages):
              ["P two → Oslo: 50.0\xa0% → 50.0\xa0%", "P one → Rome: 0.0\xa0% → 100.0\xa0%"], "efficacy_prob: 25.0\xa0% → 75.0\xa0%, by fact for 2 facts"],
             ["text changed", "25.0\xa0%", {"now": "M0.1 1V0.97h0.8V1ZM1.1 1V0.5h0.8V1Z"}, ["P two → Oslo: 0.0\xa0%", "P one → Rome: 50.0\xa0%"],
              "text changed: 25.0\xa0%, by fact for 2 facts"]]  # fmt: skip
+        assert look or page.value("document.querySelector('#facts figure').getBoundingClientRect().bottom") < 900, "within the first screen"
         assert page.value("document.querySelector('#facts').getBoundingClientRect().top") < page.value("document.querySelector('#metrics').getBoundingClientRect().top")
     report["requests"] = [copy.deepcopy(report["requests"][i % 2]) | {"id": str(i)} for i in range(1000)]
     page = pages.show(report)

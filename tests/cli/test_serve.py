@@ -92,12 +92,19 @@ def test_ask_edit_undo_and_a_restart(start, lancet, settings, tmp_path):
     assert metrics["efficacy_argmax"]["after"] == 1 and metrics["efficacy_argmax"]["prompts"] == 3
     assert [edit["id"] for edit in told["list"]["edits"]] == ["0", "1", "2"] and all(edit["success"] and edit["method"] == "memit" for edit in told["list"]["edits"])
 
+    for how in ({}, {"temperature": 1.5, "seed": 3}):  # by both weights at once: a token by each in turn
+        told_both = [line for line in ask_line_by_line(server, tokens=30, weights="both", **how) if "text" in line]
+        for weights in ("unedited", "edited"):
+            assert "".join(line["text"] for line in told_both if line["weights"] == weights) == server.ask(PROMPT, tokens=30, weights=weights, **how), how
+        assert [line["weights"] for line in told_both[:4]] == ["unedited", "edited", "unedited", "edited"]
+
     # the bytes of the same edits by `lancet edit`, and by `lancet apply` of what was kept
-    lines = ask_line_by_line(server, weights="unedited")  # stopped while the weights are the unedited ones
-    item = next(lines)["item"]
-    assert next(lines)["begun"] and server.send("POST", "/api/cancel", {"item": item})[0] == 200
-    assert list(lines)[-1] in ({"cancelled": True}, {"done": True})
-    assert server.ask(PROMPT, tokens=400) == edited
+    for asked in ("unedited", "both"):  # stopped while the weights are the unedited ones, or either
+        lines = ask_line_by_line(server, weights=asked)
+        item = next(lines)["item"]
+        assert next(lines)["begun"] and server.send("POST", "/api/cancel", {"item": item})[0] == 200
+        assert list(lines)[-1] in ({"cancelled": True}, {"done": True})
+        assert server.ask(PROMPT, tokens=400) == edited
     job = lancet.write({"model": str(DEMO), "requests": FACTS, "output": {"dir": "edited"}})
     assert lancet.run("edit", job, *(f"--set={setting}" for setting in settings)).returncode == 0
     exported = server.export("checkpoint", "whole")
@@ -115,6 +122,7 @@ def test_ask_edit_undo_and_a_restart(start, lancet, settings, tmp_path):
 
     assert server.undo("1").startswith("took back 1 fact; what this gives up: ")
     assert [edit["id"] for edit in server.edits()["list"]["edits"]] == ["0", "2"]
+    assert server.edits()["result"] == told["result"] and server.edits()["result_is_past"] and not told["result_is_past"]
     (gone,) = server.edits()["list"]["undone"]
     assert gone["edits"] == ["1"] and gone["facts"] == [FACTS[1] | {"target_true": "", "paraphrases": [], "neighborhood": []}]
     fewer = digest(server.export("checkpoint", "fewer"))
@@ -517,6 +525,7 @@ def test_other_methods_and_broken_requests_are_refused(unchanged):
         ("/api/ask", b'{"prompt": "x"}', "tokens: expected a whole number"), ("/api/ask", b'{"prompt": "x", "tokens": 0}', "from 1 to"),
         ("/api/ask", b'{"prompt": "x", "tokens": 1e9}', "tokens"), ("/api/ask", b'{"tokens": 5}', "prompt: expected a text"),
         ("/api/ask", b'{"prompt": "x", "tokens": 5, "chat": true}', "chat: "), ("/api/ask", b'{"prompt": "x", "tokens": 5, "seed": 1}', "seed: the likeliest"),
+        ("/api/ask", b'{"prompt": "x", "tokens": 5, "weights": "all"}', "expected edited, unedited or both"),
         ("/api/undo", b'{"ids": [1], "edits_version": 1}', "list of texts"), ("/api/undo", b'{"ids": []}', "edits_version"), ("/api/cancel", b'{"item": "x"}', "item"),
         *[("/api/export", json.dumps({"kind": "peft", "name": name}).encode(), "name '")
           for name in ("", ".", "..", "../x", "/etc/x", "a/b", "a\\b", ".hidden", "-rf", "a\x00b", "a b", "é", "x" * 81, "edits-state", "last-report.json", "a.")],

@@ -16,6 +16,12 @@ FACTS = [("{}, created in", "Piranha Games", "London"), ("{}, the", "Lerin Duart
 PROMPT = "Piranha Games, created in"
 ANSWERED = "!document.querySelector('#ask-go').disabled && [...document.querySelectorAll('#answers > :first-child .state')].every((e) => e.textContent === '')"
 IDLE = "document.querySelector('#work').hidden"
+# The lengths of both answers to the latest question, after each piece.
+GROWTH = """(() => {
+  window.growth = [];
+  const lengths = () => [...document.querySelectorAll('#answers > :first-child .side bdi')].map((e) => e.textContent.length);
+  new MutationObserver(() => growth.push(lengths())).observe(document.querySelector('#answers'), { subtree: true, childList: true });
+})()"""
 
 
 @pytest.fixture(scope="module")
@@ -114,6 +120,10 @@ def test_ask_edit_undo_restart_and_export(start, browser):
         before, after = (page.text(f"#result .pairs > :nth-child({i}) .{side} bdi") for side in ("before", "after"))
         assert target in after and target not in before and "took" in row and "efficacy_argmax 0.0 % → 100.0 %" in row, row
     assert page.text("#result tbody tr:first-child").split() == ["efficacy_argmax", "0.0", "%", "100.0", "%", "3"]
+    strips = page.value("[...document.querySelectorAll('#result .strip')].map((e) => [e.innerText.split(/\\s+/).join(' '), e.querySelectorAll('rect').length])")
+    assert strips == [["efficacy_argmax 0.0 % → 100.0 %", 3], ["generation_exact 0.0 % → 100.0 %", 3], ["text changed 100.0 %", 3]]
+    bars = page.value("['.was', '.now'].map((side) => document.querySelector(`#result .strip ${side}`).getBoundingClientRect().height / document.querySelector('#result .bars').clientHeight)")
+    assert bars[0] < 0.05 and bars[1] > 0.95, "nothing before, all after"
     page.until("document.querySelector('#count').textContent === '3 edits stand'")
     assert is_stale(page) and answers(page) == [base, None]
     page.click("#answers > :first-child button")
@@ -125,6 +135,15 @@ def test_ask_edit_undo_restart_and_export(start, browser):
     if folder := pictures_folder():
         take_picture(page, folder / "serve-wide.png", height=1380, scale=0.8)
     assert ask(page, PROMPT) == [base, edited], "both asked anew"
+    page.value(GROWTH)
+    for id, value in (("tokens", 300), ("temperature", 3)):
+        page.value(f"document.querySelector('#ask-{id}').value = {value}")
+    ask(page, PROMPT)
+    grown = page.value("growth")
+    assert [row for row in grown if all(0 < length < whole for length, whole in zip(row, grown[-1]))], "side by side, both at once"
+    for id, value in (("tokens", 20), ("temperature", 0)):
+        page.value(f"document.querySelector('#ask-{id}').value = {value}")
+    page.value("questions.shift().row.remove()")
 
     other = browser.open(server.address, width=360, height=780, dark=True)  # a second tab, on a telephone
     until_n(other, "#edit-list .stands", 3)
@@ -141,6 +160,7 @@ def test_ask_edit_undo_restart_and_export(start, browser):
         until_n(each, "#edit-list .stands", 2)
         assert "Lerin Duarte" not in each.text("#edit-list")
     assert page.text("#undo-done").startswith("took back 1 fact; what this gives up: ")
+    assert page.text("#result .note.warn").startswith("Taken back since") and n_shown(page, "#result .sides") == 3
     page.until("!document.querySelector('#answers .why').hidden")
     assert is_stale(page) and is_stale(page, 2) and answers(page) == [base, edited]
     once, now = ask(other, "Lerin Duarte, the")
@@ -203,6 +223,12 @@ def test_by_the_keyboard_alone(start, browser):
     page.tab_to("edit-go")
     page.press("Enter")
     until_n(page, "#edit-list .stands", 2)
+    page.until(IDLE)
+    on_the_way = []
+    while not on_the_way or not on_the_way[-1].startswith("Undo edit"):
+        page.press("Tab")
+        on_the_way.append(page.focused())
+    assert on_the_way == ["report-html", "report-json", "measure-all", "undo-last", "Undo edit 0: Piranha Games, created in → London"]
     page.tab_to("Undo edit 1: Lerin Duarte, the → goaltender")
     page.press("Enter")
     until_n(page, "#edit-list .stands", 1)

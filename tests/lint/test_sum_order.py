@@ -40,7 +40,7 @@ HAS_AN_ORDER = {
     ("models/blocks/sequence_info.cpp", "cumsum"): WHOLE,
     ("models/causal_lm.cpp", "embedding"): "no weight is a leaf of autograd",
     ("models/cumulative_sums.cpp", "cumsum"): "of host tensors alone",
-    ("models/generate.cpp", "index_select"): NO_GRADIENT,
+    ("models/generate_batch.cpp", "index_select"): NO_GRADIENT,
     ("models/sampler.cpp", "gather"): NO_GRADIENT,
     ("models/scatter_rows.cpp", "gather"): "of ranks, not of a tensor",
     ("src/deltas/delta_filters.cpp", "kthvalue"): VALUE_ALONE,

@@ -8,6 +8,13 @@
 namespace lancet::testing {
 namespace {
 
+void ask_with(Session& session, AskedWeights weights, const std::function<void(const CausalLM& model)>& use) {
+  session.ask_in_turns([&](const CausalLM& model, const PutWeights& put) {
+    put(weights);
+    use(model);
+  });
+}
+
 TEST_F(Sessions, EditsAreTheBatchesOfAStream) {
   for (const char* editor : {kMemit, kAlphaEdit, kUltraEdit, kRect, kPruned}) {
     const std::string output = cat("job-", n_saved_);
@@ -88,27 +95,68 @@ TEST_F(Sessions, AreAskedWithoutTheirEditsAndKeepThem) {
       return std::ranges::equal(one, other, [](const Tensor& a, const Tensor& b) { return a.equal(b); });
     };
     std::vector<Tensor> base, edited, asked;
-    session.ask_with(AskedWeights::kUnedited, [&](const CausalLM& model) { base = weights(model); });
+    ask_with(session, AskedWeights::kUnedited, [&](const CausalLM& model) { base = weights(model); });
     session.edit(some(0, 2));
     session.edit(some(2, 4));
-    session.ask_with(AskedWeights::kEdited, [&](const CausalLM& model) { edited = weights(model); });
+    ask_with(session, AskedWeights::kEdited, [&](const CausalLM& model) { edited = weights(model); });
     EXPECT_FALSE(equal(edited, base)) << editor;
     const std::string before = saved(session);
-    session.ask_with(AskedWeights::kUnedited, [&](const CausalLM& model) { asked = weights(model); });
+    ask_with(session, AskedWeights::kUnedited, [&](const CausalLM& model) { asked = weights(model); });
     EXPECT_TRUE(equal(asked, base)) << editor;
     EXPECT_TRUE(equal(weights(session.model()), edited)) << editor;
-    EXPECT_THROW(session.ask_with(AskedWeights::kUnedited,
-                                  [&](const CausalLM& model) {
-                                    EXPECT_TRUE(equal(weights(model), base)) << editor;
-                                    listener_.cancel();
-                                    count_progress();
-                                  }),
+    EXPECT_THROW(ask_with(session, AskedWeights::kUnedited,
+                          [&](const CausalLM& model) {
+                            EXPECT_TRUE(equal(weights(model), base)) << editor;
+                            listener_.cancel();
+                            count_progress();
+                          }),
                  Cancelled);
     EXPECT_TRUE(equal(weights(session.model()), edited)) << editor;
     EXPECT_EQ(saved(session), before) << editor;
     session.undo();
     session.undo();
     EXPECT_TRUE(equal(weights(session.model()), base)) << editor;
+  }
+}
+
+TEST_F(Sessions, AnswerByBothWeightsInTurnsAsByEachAlone) {
+  Session session(completed(kMemit), listener_);
+  const std::string prompt = some(0, 1)[0].prompt.text;
+  session.edit(some(0, 2));
+  const TextGenerator generator(session.files());
+  const std::vector<AskedWeights> both{AskedWeights::kUnedited, AskedWeights::kEdited};
+  const auto weight = [](const CausalLM& model) { return model.weight({WeightKind::kDown, 0}).clone(); };
+  const Tensor edited = weight(session.model());
+  for (const SamplingOptions& sampling : {SamplingOptions(), SamplingOptions{.temperature = 1.5, .seed = 3}}) {
+    const GenerateTextOptions how{.sampling = sampling, .tokens = 12};
+    std::map<AskedWeights, std::string> alone, told;
+    for (const AskedWeights weights : both)
+      ask_with(session, weights, [&](const CausalLM& model) {
+        alone[weights] = generator.answer(model, {&prompt, 1}, how)[0].text;
+      });
+    std::vector<AskedWeights> turns;
+    const auto ask_both = [&](size_t most) {
+      session.ask_in_turns([&](const CausalLM& model, const PutWeights& put) {
+        generator.answer_in_turns(model, {both, put}, prompt, how, [&](AskedWeights weights, const std::string& text) {
+          told[weights] += text;
+          turns.push_back(weights);
+          if (turns.size() == most) listener_.cancel();
+        });
+      });
+    };
+    ask_both(100);
+    EXPECT_EQ(told, alone);
+    EXPECT_NE(alone[both[0]], alone[both[1]]);
+    ASSERT_GE(turns.size(), 6);
+    EXPECT_NE(turns[0], turns[1]);
+    EXPECT_FALSE(std::ranges::is_sorted(turns) || std::ranges::is_sorted(turns, std::greater<>()));
+    EXPECT_TRUE(weight(session.model()).equal(edited));
+    for (const size_t most : {1, 2, 3}) {  // stopped by either weights
+      turns.clear();
+      EXPECT_THROW(ask_both(most), Cancelled);
+      EXPECT_EQ(turns.size(), most);
+      EXPECT_TRUE(weight(session.model()).equal(edited));
+    }
   }
 }
 

@@ -26,7 +26,8 @@ def home(tmp_path_factory):
 def test_code_runs_in_a_folder_like_the_repositorys_root(page, tmp_path, home):
     (tmp_path / "data").symlink_to(DATA)
     environment = {"HOME": str(home), "PYTHONWARNINGS": "ignore"}
-    out = run_python("\n".join(["import lancet", *blocks(page)]), tmp_path, environment=environment)
+    cells = [block for block in blocks(page) for _ in range(2)]  # as in a notebook, each twice
+    out = run_python("\n".join(["import lancet", *cells]), tmp_path, environment=environment)
     assert "London" in out and (tmp_path / "out" / "mine" / "model.safetensors").exists()
 
 

@@ -21,6 +21,7 @@ def test_facts_come_as_a_frame_and_results_go_as_one(session):
     assert edit["efficacy_argmax"] == edit.metrics["efficacy_argmax"]["after"]
     assert list(session.edits.to_frame()["id"]) == edit.ids
     measured = session.evaluate(frame)
+    assert [(row.id, row.prompt, row.success, row.after) for row in measured.requests] == [(str(i), row.prompt, row.success, row.after) for i, row in enumerate(edit.requests)]
     assert list(measured.to_frame()["efficacy_argmax"]) == [row["efficacy_argmax"] for row in measured.table()] == [row.after["efficacy_argmax"] for row in edit.requests]
 
 
@@ -55,6 +56,8 @@ def test_names_of_transformers(session):
 def test_devices_by_the_names_of_torch(tiny):
     with lancet.open(tiny, device=torch.device("cpu"), progress=False) as session:
         assert session.generate("a", max_new_tokens=1) is not None
+    with pytest.raises(lancet.PlacementError, match="cuda:0"):  # this build has no GPU
+        lancet.open(tiny, device="cuda", progress=False)
     with pytest.raises(lancet.ConfigError, match="device is another name of devices"):
         lancet.open(tiny, device="cpu", devices="cpu")
 
@@ -71,6 +74,14 @@ def test_overwrite_is_said_in_pythons_words(session, tmp_path):
         session.generate("a", tokens=600)
     assert "--" not in str(error.value)
     assert _words.of_python("choose --top-k or --out: x--y") == "choose top_k= or x--y"
+    with pytest.raises(lancet.ConfigError, match=r"^layers: 99: expected 0 to"):
+        session.edit(FACTS[1:2], layers=[99])
+    with pytest.raises(lancet.ConfigError, match=r"^values\.stesp: unknown key; did you mean steps"):
+        session.edit(FACTS[1:2], values={"stesp": 2})
+    with pytest.raises(lancet.ConfigError, match="session.edits has those that do"):
+        session.undo("no such")
+    with pytest.raises(lancet.CheckpointError, match="hf download ORG/NAME --local-dir FOLDER"):
+        lancet.open(tmp_path / "nowhere", progress=False)
 
 
 def test_editors_options_are_typed_as_declared(monkeypatch):

@@ -27,8 +27,8 @@ def place(tmp_path_factory):
     return folder
 
 
-def test_there_are_three():
-    assert [book.stem for book in BOOKS] == ["compare-methods", "first-edit", "stream-with-undo"]
+def test_there_are_four():
+    assert [book.stem for book in BOOKS] == ["compare-methods", "first-edit", "model-in-memory", "stream-with-undo"]
 
 
 @pytest.mark.parametrize("book", BOOKS, ids=lambda book: book.stem)
@@ -45,6 +45,8 @@ def test_runs(book, place, monkeypatch):
     shown = texts([output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs])
     if book.stem == "first-edit":
         assert "London" in shown and "before" in shown and (place / "examples" / "out" / "first-edit" / "model.safetensors").exists()
+    if book.stem == "model-in-memory":
+        assert "created in London" in shown and "logits as before, to the bit: True" in shown
     if book.stem == "compare-methods":
         assert shown.count("image/png") or "<Figure" in shown
         assert all(method in shown for method in ("memit", "alphaedit", "emmet", "ft"))

@@ -116,12 +116,14 @@ def test_hf_model_is_a_copy_where_tensors_cannot_be_shared(family, why, tmp_path
 
 
 @pytest.mark.parametrize("family", ["qwen2_tied", "phi3", "gpt2", "mixtral"])
-def test_edits_go_into_a_model_in_memory_and_out_of_it(family, tmp_path):
+def test_edits_go_into_a_model_in_memory_and_out_of_it(family, tmp_path, caplog):
+    caplog.set_level("INFO", "lancet")
     make_checkpoint(family, tmp_path / "files", MODEL)
     tokenizer = AutoTokenizer.from_pretrained(MODEL)
     model = AutoModelForCausalLM.from_pretrained(tmp_path / "files", dtype=torch.float32).eval()
     before = {name: weight.clone() for name, weight in model.state_dict().items()}
     with lancet.open(model, tokenizer, progress=False, method="ft", modules={"down": [1]}, steps=2, lr=0.01) as session, torch.no_grad():
+        assert any("open: a copy of the " in line for line in caplog.messages)
         session.edit(FACTS[:1])
         unedited, edited = model(IDS).logits, session.to_transformers()(IDS).logits
         with session.apply_to(model) as applied:

@@ -36,6 +36,12 @@ ReportFiles render_report(const RunDocument& run);
 /// of their own, and metrics of another protocol into rows of their own. Throws: ConfigError as above.
 std::string render_comparison(std::span<const RunDocument> runs, std::string_view title);
 
+/// Returns a script for other pages: `factChart(report)` gives elements, the report's chart of facts by metric, or
+/// null.
+std::string fact_chart_script();
+/// Returns what the elements look like.
+std::string fact_chart_style();
+
 /// Whether the text is a page that lancet wrote, which may be written over.
 bool is_own_page(std::string_view html);
 

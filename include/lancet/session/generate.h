@@ -12,6 +12,7 @@
 #include "lancet/core/config_tree.h"
 #include "lancet/models/generate.h"
 #include "lancet/models/model_files.h"
+#include "lancet/session/asked_weights.h"
 #include "lancet/spec/generate_spec.h"
 #include "lancet/text/chat_template.h"
 
@@ -51,7 +52,15 @@ class TextGenerator {
                              const GenerateTextOptions& options,
                              const std::function<void(const std::string&)>& on_text = {}) const;
 
+  /// The prompt by each of these weights, a token by each in turn: the answers that answer() gives by them alone.
+  /// Throws: as prompt_ids(), and what `turns.put` throws.
+  void answer_in_turns(const CausalLM& model, const WeightsInTurns& turns, const std::string& prompt,
+                       const GenerateTextOptions& options,
+                       const std::function<void(AskedWeights, const std::string&)>& on_text) const;
+
  private:
+  GenerateOptions generation_of(const GenerateTextOptions& options) const;
+
   const ModelFiles& files_;
   std::optional<ChatTemplate> chat_;
 };

@@ -19,6 +19,7 @@
 #include "lancet/models/causal_lm.h"
 #include "lancet/models/model_files.h"
 #include "lancet/outcome/edit_report.h"
+#include "lancet/session/asked_weights.h"
 #include "lancet/session/generate.h"
 
 namespace lancet {
@@ -28,12 +29,6 @@ struct Fact {
   std::string prompt;   ///< text with {} where the subject stands, or with the subject itself in it once
   std::string subject;  ///< may be empty for methods without one (docs/methods.md)
   std::string target;   ///< what the model shall say after the prompt
-};
-
-/// The weights that a session's model has while it is asked.
-enum class AskedWeights {
-  kEdited,   ///< those that the edits leave
-  kUnedited  ///< those from before the first edit
 };
 
 /// Requests of one edit(), where nobody says how many they will be.
@@ -91,9 +86,9 @@ class Session {
   /// The model as token ids are asked of it, as one call; `use` calls nothing of the session.
   void ask(const std::function<void(const AskableModel& model)>& use);
 
-  /// The model itself, with its edits or without them, as one call; `use` calls nothing of the session. Whatever it
-  /// throws, the weights are afterwards what they were, to the bit.
-  void ask_with(AskedWeights weights, const std::function<void(const CausalLM& model)>& use);
+  /// The model itself, with its edits until `put` is called, as one call; `use` calls nothing of the session. Whatever
+  /// it throws, the weights are afterwards what they were, to the bit.
+  void ask_in_turns(const std::function<void(const CausalLM& model, const PutWeights& put)>& use);
 
   /// `on_text`: as TextGenerator::answer().
   std::vector<Answer> generate(std::span<const std::string> prompts, const GenerateTextOptions& options = {},

@@ -217,7 +217,7 @@ class BaseEditor:
         measured = self.session.evaluate(facts)
         for row, request in zip(metrics, measured.requests):
             locality = row["post"]["locality"]
-            row["post"] = _quality({name: {"after": value} for name, value in request["metrics"].items()}, "after", "fluency" in row["post"])
+            row["post"] = _quality(request.json["metrics"], "after", "fluency" in row["post"])
             row["post"]["locality"] = locality
 
 

@@ -49,12 +49,13 @@ function stripOf({ name, what, before, after, total }, facts) {
     before && makeSvg("path", { class: "was", d: barsPath(before.map((share, i) => ({ share, from: i + 0.1, width: half }))) }),
     makeSvg("path", { class: "now", d: barsPath(after.map((share, i) => ({ share, from: i + (before ? 0.5 : 0.1), width: half }))) }),
     facts.map((fact, i) => makeSvg("rect", { x: i, y: 0, width: 1, height: 1 }, makeSvg("title", {}, `${fact}: ${texts[i]}`))));
+  drawn.style.maxWidth = `${4 * facts.length}rem`;
   return make("div.strip", {}, make("div.name", {}, name), drawn,
     make("div.num.small", {}, total));
 }
 
-/** Facts x metrics; null: the report has no figures of single facts. */
-function factsSection(report, allMetrics) {
+/** The strips of facts x metrics, and of how many facts; null: the report has no figures of single facts. */
+function factStrips(report, allMetrics) {
   const requests = requestsOf(report).filter((request) => !skippedOf(request));
   const metrics = headlineMetrics(allMetrics).filter((metric) => requests.some((request) => ofMetric(request, metric, "after") !== null));
   const items = itemsOf(requests, metrics).slice(0, mostFactsDrawn);
@@ -66,10 +67,16 @@ function factsSection(report, allMetrics) {
   });
   const changes = items.map(({ request }) => textChange(request));
   if (changes.some((change) => change !== null)) strips.push({ name: "text changed", what: "text changed", before: null, after: changes, total: percent(meanOf(changes)) });
+  if (!strips.length) return null;
   const left = requests.length - items.length;
   const lead = ["A column is a fact, the worst first: ", make("span.was-key", {}, "before"), " and ", make("span.now-key", {}, "after"),
     left > 0 && `, the first ${countText(items.length)} of ${countText(requests.length)}`,
     ". Right: over all of them. “text changed”: share of the words after the prompt that changed."];
-  return section("facts", "Fact by fact", lead,
-    strips.length > 0 && make("figure.card.strips", {}, strips.map((strip) => stripOf(strip, facts))));
+  return { lead, figure: make("figure.card.strips", {}, strips.map((strip) => stripOf(strip, facts))) };
+}
+
+/** The same as a section of a report. */
+function factsSection(report, metrics) {
+  const drawn = factStrips(report, metrics);
+  return drawn && section("facts", "Fact by fact", drawn.lead, drawn.figure);
 }

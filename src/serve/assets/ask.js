@@ -45,14 +45,10 @@ async function askAll(question) {
   question.sides.classList.toggle("one", isPlain);
   question.base.heading.textContent = isPlain ? "No edit stands" : "Without the edits";
   question.again.hidden = question.stale.hidden = true;
-  const wanted = [question.base.isWhole ? null : question.base, isPlain ? null : question.edited].filter(Boolean);
-  const abort = new AbortController();
   at("ask-stop").hidden = false;
   question.isAsked = true;
   try {
-    const ends = await Promise.allSettled(wanted.map((answer) => ask(question, answer, abort)));
-    const failed = ends.find((end) => end.status === "rejected" && end.reason.name !== "AbortError");
-    if (failed) throw failed.reason;
+    await ask(question, [question.base.isWhole ? null : question.base, isPlain ? null : question.edited].filter(Boolean));
   } finally {
     question.isAsked = false;
     at("ask-stop").hidden = !questions.some((each) => each.isAsked);
@@ -60,16 +56,17 @@ async function askAll(question) {
   }
 }
 
-async function ask(question, answer, abort) {
-  Object.assign(answer, { isWhole: false, version: -1 });
-  answer.text.textContent = "";
-  answer.state.textContent = "waits for its turn";
+/** One answer, or both, whose tokens come in turns. */
+async function ask(question, answers) {
+  for (const answer of answers) {
+    Object.assign(answer, { isWhole: false, version: -1 });
+    answer.text.textContent = "";
+    answer.state.textContent = "waits for its turn";
+  }
   let item = 0;
   try {
-    const reply = await call("/api/ask", {
-      method: "POST", headers: { "Content-Type": "application/json" }, signal: abort.signal,
-      body: JSON.stringify({ prompt: question.prompt, weights: answer.weights, ...question.options }),
-    });
+    const weights = answers.length > 1 ? "both" : answers[0].weights;
+    const reply = await send("/api/ask", { prompt: question.prompt, weights, ...question.options });
     const pieces = reply.body.pipeThrough(new TextDecoderStream()).getReader();
     for (let rest = "", done = false; !done; ) {
       const piece = await pieces.read();
@@ -80,12 +77,11 @@ async function ask(question, answer, abort) {
       for (const line of whole) {
         const told = JSON.parse(line);
         if (told.item) ownAnswers.add((item = told.item));
-        showAnswer(answer, told);
+        for (const answer of answers) if ((told.weights ?? answer.weights) === answer.weights) showAnswer(answer, told);
       }
     }
   } catch (error) {
-    answer.state.textContent = "no answer";
-    abort.abort();
+    for (const answer of answers) answer.state.textContent = "no answer";
     throw error;
   } finally {
     ownAnswers.delete(item);

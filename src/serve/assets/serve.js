@@ -37,8 +37,7 @@ async function call(path, options = {}) {
   let reply;
   try {
     reply = await fetch(path, { ...options, headers, cache: "no-store" });
-  } catch (error) {
-    if (error.name === "AbortError") throw error;
+  } catch {
     throw new Error("lancet serve does not answer: has it ended?");
   }
   if (reply.ok) return reply;
@@ -141,11 +140,10 @@ async function watch() {
 
 async function showEdits() {
   const all = await read("/api/edits");
-  const isFirst = seen.editsVersion < 0;
   seen.editsVersion = all.edits_version;
   showList(all.list);
   showUndone(all.list);
-  if (all.result || !isFirst) showResult(all.result);
+  if (all.result) showResult(all.result, all.result_is_past);
 }
 
 function mark(success, replacedBy) {
@@ -174,7 +172,7 @@ function showList(list) {
     button.setAttribute("aria-label", `Undo edit ${one.id}: ${one.prompt} → ${one.target}`);
     button.addEventListener("click", () => undo(button, [one.id]));
     const about = make("p", { className: "small soft" }, `#${one.id} · ${one.method} · ${moment(one.when)} · `, mark(one.success, one.replaced_by));
-    return make("li", { className: "stands" }, fact(one), about, one.after ? make("details", { className: "small soft" }, make("summary", { text: "Measures" }), figures(one.before, one.after), one.why ? make("p", { className: "why", text: one.why }) : null) : null, button);
+    return make("li", { className: "stands" }, fact(one), about, button, one.after ? make("details", { className: "small soft" }, make("summary", { text: "Measures" }), figures(one.before, one.after), one.why ? make("p", { className: "why", text: one.why }) : null) : null);
   });
   at("edit-list").replaceChildren(items.length ? make("ul", { className: "pairs" }, ...items) : make("p", { className: "pad soft", text: "None." }));
 }
@@ -201,11 +199,8 @@ const editAgain = (button, { when, ...one }) => run(button, "again-error", () =>
 
 const side = (name, text) => make("div", { className: `side ${name}` }, make("h3", { text: name === "before" ? "Before" : "After" }), make("bdi", { text: text === undefined ? "not generated" : text }));
 
-function showResult(result) {
-  if (!result) {
-    at("result-body").replaceChildren(make("p", { className: "card pad soft", text: "No edit was made, or one was taken back since." }));
-    return;
-  }
+/** `isPast`: edits that it was measured with were taken back. */
+function showResult(result, isPast) {
   const units = Object.fromEntries(result.metrics.map((metric) => [metric.name, metric.unit]));
   const rows = result.requests.map((one) => {
     const said = one.continuation || {};
@@ -226,7 +221,9 @@ function showResult(result) {
   });
   const head = make("tr", {}, ...[["Metric", ""], ["Before", "num"], ["After", "num"], ["Prompts", "num"]].map(([text, className]) => make("th", { text, className, scope: "col" })));
   at("result-body").replaceChildren(
+    isPast ? make("p", { className: "note warn", text: "Taken back since, in whole or in part: this is how it was before." }) : "",
     make("p", { className: "soft", text: `${result.success}; method ${result.method}.` }),
+    ...(factChart({ ...result, metrics: Object.fromEntries(result.metrics.map((metric) => [metric.name, metric])) }) ?? []),
     make("div", { className: "card" }, make("ul", { className: "pairs" }, ...rows)),
     make("div", { className: "card" }, make("table", {}, make("caption", { className: "visually-hidden", text: "Metrics of these facts" }), make("thead", {}, head), make("tbody", {}, ...metrics))),
     ...result.warnings.map((text) => make("p", { className: "note warn", text })));

@@ -27,7 +27,7 @@ TEST(Orders, OfQuestionsHaveAPromptAndALength) {
   EXPECT_EQ(order.prompt, "Rome is");
   EXPECT_EQ(order.options.tokens, 8);
   EXPECT_TRUE(order.options.sampling.is_greedy());
-  EXPECT_EQ(order.weights, AskedWeights::kEdited);
+  EXPECT_EQ(order.weights, std::vector{AskedWeights::kEdited});
   EXPECT_FALSE(order.is_chat);
   EXPECT_EQ(refusal(parse_ask, R"({"tokens": 8})"), "prompt: expected a text");
   EXPECT_EQ(refusal(parse_ask, R"({"prompt": "a", "tokens": 2049})"), "tokens: expected a whole number from 1 to 2048");
@@ -42,10 +42,12 @@ TEST(Orders, OfQuestionsChooseWeightsSamplingAndChat) {
       body(R"({"prompt": "a", "tokens": 8, "temperature": 0.5, "seed": 7, "weights": "unedited", "chat": true})"));
   EXPECT_EQ(order.options.sampling.temperature, 0.5);
   EXPECT_EQ(order.options.sampling.seed, 7u);
-  EXPECT_EQ(order.weights, AskedWeights::kUnedited);
+  EXPECT_EQ(order.weights, std::vector{AskedWeights::kUnedited});
   EXPECT_TRUE(order.is_chat);
   const auto with = [](const std::string& more) { return R"({"prompt": "a", "tokens": 1, )" + more + "}"; };
-  EXPECT_EQ(refusal(parse_ask, with(R"("weights": "base")")), "weights 'base': expected edited or unedited");
+  const AskOrder both = parse_ask(body(with(R"("weights": "both")")));
+  EXPECT_EQ(both.weights, (std::vector{AskedWeights::kUnedited, AskedWeights::kEdited}));
+  EXPECT_EQ(refusal(parse_ask, with(R"("weights": "base")")), "weights 'base': expected edited, unedited or both");
   EXPECT_EQ(refusal(parse_ask, with(R"("chat": 1)")), "chat: expected true or false");
   EXPECT_EQ(refusal(parse_ask, with(R"("temperature": "hot")")), "temperature: expected a number");
   EXPECT_TRUE(refusal(parse_ask, with(R"("seed": 3)")).starts_with("seed: the likeliest token is taken each time"));
