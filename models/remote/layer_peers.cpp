@@ -252,7 +252,7 @@ const Tensor& LayerPeers::weight(int64_t rank, WeightId id, at::Device device) {
 void LayerPeers::set_weight(int64_t rank, WeightId id, Tensor value) {
   RankMessage message = weight_message(LayerRequest::kSetWeight, id);
   message.tensors = {value};
-  talk_with(rank).answer(message);
+  if (RankLinks::Talk talk(links_, rank); !talk.is_over()) talk.answer(message);  // else nobody computes with it
   const std::scoped_lock lock(mutex_);
   weights_[id] = std::move(value);
 }

@@ -73,8 +73,8 @@ CausalLM load_over_ranks(const ModelFiles& files, const RunOptions& run, Workloa
 
 void check_whole(const RunOptions& run) {
   if (run.ranks_per_model != 1)
-    throw ConfigError(cat(kKey, ": ", run.ranks_per_model, ": expected 1 for what is not edit, eval, stats or compare ",
-                          "of `lancet launch -n ", run.ranks_per_model, " -- ...`"));
+    throw ConfigError(cat(kKey, ": ", run.ranks_per_model, ": expected 1 (--set ", kKey, "=1): only edit, eval, stats ",
+                          "and compare of `lancet launch -n ", run.ranks_per_model, " -- ...` spread a model"));
 }
 
 }  // namespace

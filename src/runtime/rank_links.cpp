@@ -75,6 +75,8 @@ RankMessage RankLinks::Talk::receive() {
   });
 }
 
+bool RankLinks::Talk::is_over() const { return link_->is_over; }
+
 void RankLinks::end(const RankMessage& farewell) {
   for (const int64_t rank : others()) {
     Talk talk(*this, rank);

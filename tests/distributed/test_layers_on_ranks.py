@@ -70,4 +70,4 @@ def test_other_numbers_of_ranks_are_refused(lancet):
     alone = lancet.edit(job)
     assert alone.returncode == 2 and "run.ranks_per_model: 2: expected 1, or as many as there are processes, got 1: `lancet launch -n 2 -- ...` starts them" in alone.stderr
     closed = lancet.run("tune", lancet.write(lancet.small_job(run__ranks_per_model=2, tune={"search": {"values.lr": [0.1, 0.2]}})))
-    assert closed.returncode == 2 and "run.ranks_per_model: 2: expected 1 for what is not edit, eval, stats or compare" in closed.stderr
+    assert closed.returncode == 2 and "run.ranks_per_model: 2: expected 1 (--set run.ranks_per_model=1): only edit, eval, stats and compare of `lancet launch -n 2 -- ...` spread a model" in closed.stderr

@@ -1,6 +1,6 @@
 // What the ranks of one job say to each other. A rank is a process with a whole model of its own (a replica, itself
-// perhaps on several devices); ranks share the work by whole pieces whose size the job alone fixes, so that results
-// do not depend on their number.
+// perhaps on several devices), unless all hold one together (rank_links.h); ranks share the work by whole pieces whose
+// size the job alone fixes, so that results do not depend on their number.
 // Every function but rank(), size(), send() and receive() is collective: all ranks call the same ones in the same
 // order. Work of a rank's own never stands between two halves of a collective: it goes through `run_collectively`, so
 // that a rank that fails ends all and nobody waits for it.

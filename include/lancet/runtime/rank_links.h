@@ -43,6 +43,8 @@ class RankLinks {
     /// Says what has none.
     void tell(const RankMessage& message);
     RankMessage receive();
+    /// Whether the rank has failed or is gone, as far as is known.
+    bool is_over() const;
     RankMessage answer(const RankMessage& question) {
       ask(question);
       return receive();
