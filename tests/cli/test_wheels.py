@@ -3,12 +3,14 @@ LANCET_TEST_FULL=1 (make test-full) alone."""
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
 
 import pytest
 from conftest import DATA, ROOT
+from test_image import IMAGE, stages
 
 FIRST_EDIT = """
 import lancet
@@ -50,3 +52,24 @@ def test_from_pip_to_the_first_edit(wheel, tmp_path):
     assert "True" in done.stdout and "London" in done.stdout
     program = subprocess.run([tmp_path / "venv" / "bin" / "lancet", "--version"], capture_output=True, text=True, env=environment)
     assert program.returncode == 0 and program.stdout.startswith("lancet "), program.stderr
+
+
+@pytest.mark.skipif(not os.environ.get("LANCET_TEST_FULL"), reason="takes minutes: make test-full")
+def test_the_steps_of_an_image_make_its_program(wheel, tmp_path):
+    """Those that Debian does not do, in a folder for /opt. pip finds torch there already."""
+    opt = tmp_path / "opt"
+    shutil.copytree(IMAGE, opt / "image")
+    (opt / "image" / "dist").mkdir()
+    shutil.copy(wheel, opt / "image" / "dist")
+    commands = [command.strip() for step in stages()["cpu"] if step[0] == "RUN" for command in " ".join(step[1:]).split("&&")]
+    mine = [command for command in commands if not re.match(r"apt-get|useradd|install |rm -rf /var", command)]
+    assert len(mine) == 4
+    for command in mine:
+        done = subprocess.run(command.replace("/opt/", f"{opt}/").replace("python3 ", f"{sys.executable} "), shell=True, capture_output=True, text=True)
+        assert done.returncode == 0, f"{command}: {done.stderr}"
+        if "-m venv" in command:
+            (site,) = (opt / "lancet").glob("lib/python*/site-packages")
+            (site / "torch.pth").write_text(sysconfig.get_path("purelib"))
+    assert subprocess.run([opt / "lancet" / "bin" / "lancet", "--version"], capture_output=True, text=True).stdout.startswith("lancet ")
+    parts = json.loads((opt / "lancet" / "sbom.cdx.json").read_text())["components"]
+    assert any(part["name"] == "lancet" for part in parts) and not (opt / "image" / "dist").exists()

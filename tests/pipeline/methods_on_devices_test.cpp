@@ -16,7 +16,7 @@ namespace {
 using testing::nmse;
 using testing::TinyModel;
 
-constexpr const char* kLocated = "values: {steps: 4, lr: 0.1}, contexts: ['{}', 'I know. {}']";
+constexpr const char* kLocated = "values: {steps: 2, lr: 0.1}, contexts: ['{}', 'I know. {}']";
 
 std::string options_of(const std::string& method) {
   static const std::map<std::string, std::string> kOptions{
