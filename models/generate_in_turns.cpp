@@ -1,9 +1,10 @@
-#include "lancet/models/generate_in_turns.h"
-
 #include <torch/types.h>
 
+#include <functional>
 #include <memory>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "generate_batch.h"
 

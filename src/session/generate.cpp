@@ -5,7 +5,6 @@
 
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
-#include "lancet/models/generate_in_turns.h"
 #include "lancet/session/added_text.h"
 #include "lancet/spec/read_option.h"
 
