@@ -1,4 +1,4 @@
-#include "lancet/models/layer_server.h"
+#include "lancet/models/layers_on_ranks.h"
 
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/custom_function.h>

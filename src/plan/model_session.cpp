@@ -7,8 +7,7 @@
 
 #include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
-#include "lancet/models/layer_peers.h"
-#include "lancet/models/layer_server.h"
+#include "lancet/models/layers_on_ranks.h"
 #include "lancet/runtime/devices.h"
 
 namespace lancet {

@@ -6,8 +6,7 @@
 #include "lancet/core/error.h"
 #include "lancet/distributed/thread_ranks.h"
 #include "lancet/models/batching.h"
-#include "lancet/models/layer_peers.h"
-#include "lancet/models/layer_server.h"
+#include "lancet/models/layers_on_ranks.h"
 #include "support/edit_run.h"
 #include "support/fake_device.h"
 

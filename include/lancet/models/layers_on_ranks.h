@@ -1,8 +1,8 @@
-// The layers of a model that other ranks have, as rank 0 uses them: it asks, and the rank that has them computes.
-// models/remote/layer_server.cpp answers.
+// A model whose layers several ranks have: rank 0 asks (LayerPeers), and the rank that has them computes
+// (serve_layers).
 #pragma once
 
-#include <filesystem>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -11,6 +11,7 @@
 
 #include "lancet/models/layers_elsewhere.h"
 #include "lancet/models/quantised_linear.h"
+#include "lancet/runtime/communicator.h"
 #include "lancet/runtime/devices.h"
 #include "lancet/runtime/rank_links.h"
 
@@ -48,5 +49,18 @@ class LayerPeers final : public LayersElsewhere, public std::enable_shared_from_
   std::map<int64_t, std::vector<int64_t>> released_;  ///< numbers by rank
   std::map<WeightId, Tensor> weights_;                ///< copies that were asked for
 };
+
+/// What a rank serves with.
+struct LayerService {
+  std::vector<DeviceBudget> devices;            ///< this rank's
+  std::vector<std::string> ignore_config_keys;  ///< keys that rank 0 ignores too
+};
+
+/// Loads, runs and gives what LayerPeers asks for, until rank 0 says that the work is over. Returns what it says with
+/// that. Throws: what fails here, after rank 0 has been told that something did; CollectiveError when rank 0 is gone.
+int64_t serve_layers(Communicator& ranks, const LayerService& service);
+
+/// Ends serve_layers() on all ranks that are still there, where it returns `code`. On rank 0.
+void end_service(RankLinks& links, int64_t code);
 
 }  // namespace lancet
