@@ -23,7 +23,7 @@ LINK = re.compile(r"!?\[[^\]]*\]\(\s*([^)\s]+)[^)]*\)")
 WORDS = {
     "docs/architecture.md": 3200,
     "docs/benchmarks.md": 1500,
-    "docs/distributed.md": 1340,
+    "docs/distributed.md": 1350,
     "docs/gpus.md": 600,
     "docs/job-file.md": 1300,
     "docs/methods.md": 2800,
