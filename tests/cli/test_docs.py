@@ -172,7 +172,8 @@ NOT_RUN = {
     "make bench": "needs a quiet machine",
     "make gpu-kit": "builds with benchmarks; test_gpu_kit.py runs what it packs",
     "make setup": "installs packages and the environment that these tests run in",
-    "make wheel": "compiles everything again; tests/python has the package of the build tree",
+    "make wheels": "compiles everything again; test_wheels.py does it for one Python",
+    "make wheels WHEEL_PYTHONS=python3.11": "likewise",
     "make bundle": "builds with benchmarks; test_bundle_run.py runs what it packs",
 }  # fmt: skip
 
