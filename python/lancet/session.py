@@ -7,7 +7,7 @@ import os
 import warnings
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Union, overload
+from typing import TYPE_CHECKING, Any, TypedDict, Union, overload
 
 from . import _lancet, _options
 from ._hub import model_folder
@@ -25,6 +25,18 @@ if TYPE_CHECKING:
     from ._hf import Applied
 
 Path = Union[str, "os.PathLike[str]"]
+
+
+class Generation(TypedDict, total=False):
+    """Keywords of `Session.generate`."""
+
+    tokens: int
+    temperature: float | None
+    top_k: int | None
+    top_p: float | None
+    seed: int | None
+    max_new_tokens: int | None
+    do_sample: bool | None
 
 
 class Session:
@@ -89,32 +101,9 @@ class Session:
         return self.edits
 
     @overload
-    def generate(  # type: ignore[overload-overlap]  # a str is a sequence of str too
-        self,
-        prompts: str,
-        *,
-        tokens: int = ...,
-        temperature: float | None = ...,
-        top_k: int | None = ...,
-        top_p: float | None = ...,
-        seed: int | None = ...,
-        max_new_tokens: int | None = ...,
-        do_sample: bool | None = ...,
-    ) -> str: ...
-
+    def generate(self, prompts: str, **how: Unpack[Generation]) -> str: ...  # type: ignore[overload-overlap]  # a str is a sequence of str too
     @overload
-    def generate(
-        self,
-        prompts: Sequence[str],
-        *,
-        tokens: int = ...,
-        temperature: float | None = ...,
-        top_k: int | None = ...,
-        top_p: float | None = ...,
-        seed: int | None = ...,
-        max_new_tokens: int | None = ...,
-        do_sample: bool | None = ...,
-    ) -> list[str]: ...
+    def generate(self, prompts: Sequence[str], **how: Unpack[Generation]) -> list[str]: ...
 
     def generate(
         self,
