@@ -108,7 +108,7 @@ TEST(MethodsOnFakeDevices, HaveTheSameBitsWithSolvesOnTheHost) {
   for (const EditorRow& row : editor_table()) {
     const std::string method(row.name);
     for (const std::vector<at::Device>& devices :
-         {std::vector{fake[0]}, {fake[0], fake[1]}, fake, std::vector{fake[0], Placement::host(), fake[1]}}) {
+         {std::vector{fake[0]}, fake, std::vector{fake[0], Placement::host(), fake[1]}}) {
       const std::vector<Tensor> there = changes_on(tiny, method, devices);
       const std::vector<Tensor> on_host = changes_on(tiny, method, devices, {}, SolveOn::kHost);
       ASSERT_FALSE(there.empty()) << method;
@@ -150,8 +150,7 @@ TEST(MethodsOnFakeDevices, EqualTheCpusOnQuantisedBases) {
       const std::string method(row.name);
       const std::vector<Tensor> cpu = changes_on(tiny, method, {Placement::host()}, quantiser);
       ASSERT_FALSE(cpu.empty()) << method;
-      for (const std::vector<at::Device>& devices :
-           {std::vector{fake[0]}, fake, std::vector{fake[0], Placement::host(), fake[1]}}) {
+      for (const std::vector<at::Device>& devices : {fake, std::vector{fake[0], Placement::host(), fake[1]}}) {
         const std::vector<Tensor> changes = changes_on(tiny, method, devices, quantiser);
         ASSERT_EQ(changes.size(), cpu.size()) << method;
         for (size_t i = 0; i < cpu.size(); ++i) {
