@@ -8,8 +8,8 @@ from conftest import DATA
 
 
 def layer_job(lancet, **changes):
-    """Edits layers that lie on both ranks."""
-    return lancet.small_job(**{"editor__layers": [1, 6], "evaluate": ["efficacy", "generation"], **changes})
+    """Edits layers that lie on both ranks. Bits are those of a number of threads, which the launcher shares out."""
+    return lancet.small_job(**{"editor__layers": [1, 6], "evaluate": ["efficacy", "generation"], "run__threads": 1, **changes})
 
 
 def bytes_of_layers(begin, end, outside=False):
