@@ -25,7 +25,7 @@ void check_ranks_of(const RunOptions& run, const ModelConfig& config) {
   for (int64_t layer = 0; layer < config.n_layers; ++layer)
     if (config.has_recurrence(layer))
       throw ConfigError(cat(kKey, ": ", run.ranks_per_model, ": layer ", layer,
-                            " has a recurrent mixer, whose states do ", "not go from rank to rank: expected 1"));
+                            " has a recurrent mixer, whose states do not go from rank to rank: expected 1"));
 }
 
 /// This rank's devices, the last of which has the head beside its layers, then the others'.

@@ -24,13 +24,7 @@ class KeptWeights {
 
   void put() const {
     const torch::NoGradGuard no_grad;
-    for (const auto& [id, weight] : kept_) {
-      const Tensor own = model_.weight(id);
-      if (own.device() == weight.device())
-        model_.set_weight(id, weight);
-      else
-        own.copy_(weight);
-    }
+    for (const auto& [id, weight] : kept_) model_.put_weight(id, weight);
   }
 
  private:

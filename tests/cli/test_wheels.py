@@ -19,6 +19,7 @@ with lancet.open({model!r}) as session:
     edit = session.edit([{{"prompt": "{{}}, created in", "subject": "Piranha Games", "target": "London"}}])
     print(edit.requests[0].success, session.generate("Piranha Games, created in", tokens=4))
 """
+in_full = pytest.mark.skipif(not os.environ.get("LANCET_TEST_FULL"), reason="takes minutes: make test-full")
 TORCHS = re.compile(r"lib(torch|c10|gomp)")  # what its wheel brings
 
 
@@ -29,7 +30,7 @@ def wheel():
     return max((path for path in (ROOT / "dist").glob("lancet-*.whl") if tag in path.name), key=lambda path: path.stat().st_mtime)
 
 
-@pytest.mark.skipif(not os.environ.get("LANCET_TEST_FULL"), reason="takes minutes: make test-full")
+@in_full
 def test_it_runs_on_the_platform_that_it_names(wheel):
     """Apart from torch's libraries."""
     tools = ROOT / "build" / "wheel-tools" / "bin"
@@ -39,7 +40,7 @@ def test_it_runs_on_the_platform_that_it_names(wheel):
     assert [name for name in shown["policy_upgrades"][platform]["libs_to_eliminate"] if not TORCHS.match(name)] == []
 
 
-@pytest.mark.skipif(not os.environ.get("LANCET_TEST_FULL"), reason="takes minutes: make test-full")
+@in_full
 def test_from_pip_to_the_first_edit(wheel, tmp_path):
     subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)
     (site,) = (tmp_path / "venv").glob("lib/python*/site-packages")
@@ -54,7 +55,7 @@ def test_from_pip_to_the_first_edit(wheel, tmp_path):
     assert program.returncode == 0 and program.stdout.startswith("lancet "), program.stderr
 
 
-@pytest.mark.skipif(not os.environ.get("LANCET_TEST_FULL"), reason="takes minutes: make test-full")
+@in_full
 def test_the_steps_of_an_image_make_its_program(wheel, tmp_path):
     """Those that Debian does not do, in a folder for /opt. pip finds torch there already."""
     opt = tmp_path / "opt"
