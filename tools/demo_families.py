@@ -1,6 +1,6 @@
 """Decides the architecture of a demo model: each family at the size of the options, with what only that family has turned on."""
 from demo_tokenizers import Gpt2Tokenizer, GemmaTokenizer, LlamaTokenizer, QwenTokenizer
-from transformers import Gemma2Config, GPT2Config, GPTJConfig, LlamaConfig, Qwen3Config
+from transformers import Gemma2Config, GPT2Config, GPTJConfig, LlamaConfig, Qwen2MoeConfig, Qwen3_5TextConfig, Qwen3Config
 
 MAX_LENGTH = 512
 GPT_J_PADDING = 32  # rows of the embedding beyond the tokenizer, as in GPT-J's 50,400
@@ -41,6 +41,21 @@ def qwen3(options, tokenizer):
     return Qwen3Config(head_dim=32, rms_norm_eps=1e-6, **like_llama(options, tokenizer))
 
 
+def qwen3_5(options, tokenizer):
+    """Gated delta rules in all layers but every third, as small as the heads of its attention."""
+    linear = dict(linear_key_head_dim=32, linear_value_head_dim=32, linear_num_key_heads=options.kv, linear_num_value_heads=options.heads)
+    kinds = ["full_attention" if layer % 3 == 2 else "linear_attention" for layer in range(options.layers)]
+    sizes = dict(head_dim=32, layer_types=kinds, rms_norm_eps=1e-6)
+    return Qwen3_5TextConfig(**sizes, **linear, **like_llama(options, tokenizer))
+
+
+def qwen2_moe(options, tokenizer):
+    """A shared MLP of half the inner size, and four experts of a quarter, two of them for each token."""
+    experts = dict(num_experts=4, num_experts_per_tok=2, moe_intermediate_size=options.ffn // 4, norm_topk_prob=True)
+    experts |= dict(shared_expert_intermediate_size=options.ffn // 2, router_aux_loss_coef=0.01, output_router_logits=True)
+    return Qwen2MoeConfig(rms_norm_eps=1e-6, **experts, **like_llama(options, tokenizer))
+
+
 def gemma2(options, tokenizer):
     head_dim = options.hidden // options.heads
     caps = dict(attn_logit_softcapping=50.0, final_logit_softcapping=30.0, sliding_window=GEMMA_WINDOW)
@@ -65,4 +80,6 @@ FAMILIES = {
     "gpt-j": (gpt_j, Gpt2Tokenizer),
     "gemma2": (gemma2, GemmaTokenizer),
     "qwen3": (qwen3, QwenTokenizer),
+    "qwen3.5": (qwen3_5, QwenTokenizer),
+    "qwen2-moe": (qwen2_moe, QwenTokenizer),
 }

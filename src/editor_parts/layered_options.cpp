@@ -28,6 +28,8 @@ LayeredOptions parse_layered_options(ConfigSection& editor, LayeredOptions optio
   options.contexts = parse_context_options(editor);
   options.target_rule.compat = read<Compat>(editor, LayeredSpec::kCompat);
   options.target_rule.end = parse_target_end(editor);
+  if (options.target_rule.compat != Compat::kNone && !options.contexts.chat.empty())
+    editor.problem(LayeredSpec::kCompat.key, "expected it absent with contexts.chat: no public code edits in a chat");
   // memit's generator decodes with special tokens, which come back as tokens where the tokenizer reads them in text
   if (options.target_rule.compat == Compat::kMemit) options.contexts.opening = ContextOptions::Opening::kWithBos;
   // PMET writes the MLP's half of its value alone, which at the first layer is too little

@@ -78,8 +78,9 @@ size_t QuestionCollector::generate(std::string_view prompt, int64_t max_new_toke
   return questions_.generate({std::move(ids), max_new_tokens, decoding});
 }
 
-size_t QuestionCollector::chat(const ChatTemplate& chat, std::string_view message, int64_t max_new_tokens) {
-  std::vector<TokenId> ids = chat.ids(tokenizer_, message);
+size_t QuestionCollector::chat(const ChatTemplate& chat, std::string_view message, Thinking thinking,
+                               int64_t max_new_tokens) {
+  std::vector<TokenId> ids = chat.ids(tokenizer_, message, thinking);
   check_length(message, cat(counted(static_cast<size_t>(max_new_tokens), "new token"), " as a chat"),
                ids.size() + static_cast<size_t>(max_new_tokens));
   return questions_.generate({std::move(ids), max_new_tokens, Decoding::kGreedy, chat.end_ids(tokenizer_)});

@@ -124,6 +124,7 @@ EvaluationOptions parse_evaluation(ConfigSection& job, const std::filesystem::pa
   options.generated_tokens = read(section, EvaluateSpec::kTokens);
   options.distractor = read(section, EvaluateSpec::kDistractor);
   options.chat_template.by_hand = parse_chat_template(section);
+  options.thinking_tokens = read(section, EvaluateSpec::kThinkingTokens);
   options.target_end = read<JudgedEnd>(section, EvaluateSpec::kTargetEnd);
   options.standing = read(section, EvaluateSpec::kStanding);
   constexpr std::string_view kSideEffects = EvaluateSpec::kSideEffects.key,

@@ -11,8 +11,11 @@ namespace lancet {
 void check_requests(const ModelFiles& files, const std::vector<EditRequest>& requests, const Editor& editor) {
   const TargetForm form = target_form(editor.target_rule(), files.config, *files.tokenizer);
   if (editor.needs().subject) {
-    const std::vector<std::string> plain{"{}"};
-    prepare_requests(*files.tokenizer, requests, plain, form);
+    std::vector<std::string> known{"{}"};
+    if (const ContextOptions* contexts = editor.contexts())
+      if (std::optional<std::string> chat = chat_context(*contexts, files.checkpoint.folder(), *files.tokenizer))
+        known.push_back(std::move(*chat));
+    prepare_requests(*files.tokenizer, requests, known, form);
   } else {
     tokenize_requests(*files.tokenizer, requests, form.end);
   }

@@ -83,7 +83,7 @@ void MethodRun::prepare(const CausalLM& model) {
   if (!prepared_->is_ready) {
     const bool asks_in_contexts = kind_ == MethodWork::kEdits || needs_moments(output_);
     if (const ContextOptions* contexts = editor_->contexts(); contexts != nullptr && asks_in_contexts)
-      prepared_->contexts = make_contexts(model, *inputs_.files.tokenizer, *contexts, job_.run.seed, ranks_);
+      prepared_->contexts = make_contexts(model, inputs_.files, *contexts, job_.run.seed, ranks_);
     if (statistics) statistics->prepare(model, inputs_.base_hash, ranks_);
     prepared_->is_ready = true;
   }

@@ -19,7 +19,8 @@ namespace {
 /// Shape that is assumed of requests whose texts are not known, and of contexts that are not generated yet.
 constexpr ValueShape kAssumedPrompt{
     .contexts = 6, .row_tokens = 20, .prefix_tokens = 12, .suffix_tokens = 8, .target_tokens = 4, .drift_rows = 1};
-constexpr int64_t kAssumedRequests = 100, kAssumedProbesPerRequest = 14, kAssumedContextTokens = 12;
+constexpr int64_t kAssumedRequests = 100, kAssumedProbesPerRequest = 14, kAssumedContextTokens = 12,
+                  kAssumedChatTokens = 40, kAssumedAnswerTokens = 8;
 
 constexpr Named<Quantiser> kQuantisers[] = {
     {"int8", Quantiser::kInt8}, {"nf4", Quantiser::kNf4}, {"fp8", Quantiser::kFloat8}};
@@ -68,13 +69,16 @@ void add_schedule(const JobConfig& job, const ModelConfig& config, Workload& wor
   work.history_keys = std::min(history_keys(job, work.requests), 2 * config.largest_keys().size());
 }
 
-/// Contexts that stand before every prompt make rows longer.
+/// Contexts that stand around every prompt make rows longer.
 void add_contexts(const ContextOptions& contexts, ValueShape& shape) {
-  if (!contexts.templates.empty() || contexts.generate == 0) return;
-  const int64_t more = contexts.length + 2;  // ". " after them
-  shape.contexts = contexts.generate + 1;
-  shape.row_tokens += more;
-  shape.prefix_tokens += more;
+  const bool has_chat = !contexts.chat.empty();
+  if (!contexts.templates.empty() || (contexts.generate == 0 && !has_chat)) return;
+  const int64_t before = std::max(contexts.length + 2, has_chat ? kAssumedChatTokens : 0);  // ". " after generated ones
+  const int64_t after = has_chat ? kAssumedAnswerTokens : 0;
+  shape.contexts = contexts.generate + 1 + (has_chat ? 1 : 0);
+  shape.row_tokens += before + after;
+  shape.prefix_tokens += before;
+  shape.suffix_tokens += after;
   shape.distinct_tokens = shape.distinct_prefix_tokens = 0;  // not known
 }
 
@@ -138,6 +142,9 @@ Workload edit_work(const JobConfig& job, const ModelConfig& config, const WorkTe
     assumptions.push_back("assumed: " + prompt_assumption(kAssumedPrompt));
   }
   add_contexts(contexts, work.values);
+  if (templates.empty() && !contexts.chat.empty())
+    assumptions.push_back(cat("assumed: a chat template of ", kAssumedChatTokens, " tokens before a prompt and ",
+                              kAssumedAnswerTokens, " after it"));
   if (templates.empty() && contexts.generate > 0)
     assumptions.push_back(cat("assumed: generated contexts of ", contexts.length + 2, " tokens"));
   work.backward = editor.needs().backward;

@@ -32,7 +32,7 @@ void place_as_published(const Tokenizer& tokenizer, const EditRequest& request, 
     SubjectPrompt placed = place_in_context(context, request.prompt);
     prepared.prompts.push_back(locate_by_count(tokenizer, placed));
     placed.text += tail;
-    LocatedPrompt row = locate_by_count(tokenizer, placed);
+    TargetRow row{locate_by_count(tokenizer, placed), target};
     if (static_cast<int64_t>(row.ids.size() - target.size()) < row.lookup)
       throw ConfigError(cat("request ", prepared.id, ": editor.compat: the target's ", target.size(), " labels in \"",
                             placed.text, "\" would begin before the subject's last token, where no ",
@@ -41,33 +41,32 @@ void place_as_published(const Tokenizer& tokenizer, const EditRequest& request, 
   }
 }
 
-/// The prompt in a context as it stands before the target, whose ids must be those of the plain prompt's target.
-LocatedPrompt locate_in_context(const Tokenizer& tokenizer, const EditRequest& request, const std::string& context,
-                                const ContinuedPrompt& plain) {
+/// The prompt in a context as it stands before the target, and the target there.
+TargetRow locate_in_context(const Tokenizer& tokenizer, const EditRequest& request, const std::string& context,
+                            const ContinuedPrompt& plain) {
   const SubjectPrompt placed = place_in_context(context, request.prompt);
-  if (!plain.joins) return locate_subject(tokenizer, placed);
+  if (context.ends_with(kPlaceMark) && !plain.joins) return {locate_subject(tokenizer, placed), plain.target};
   const std::string where = cat("request ", request.id, ", context template \"", context, "\"");
   ContinuedPrompt continued = continue_prompt(tokenizer, placed.text, request.target, where);
-  if (continued.target != plain.target)
-    throw ConfigError(cat(where, ": target \"", request.target,
-                          "\" has other tokens there than after the plain prompt; "
-                          "leave the template out"));
-  return locate_subject(placed, std::move(continued.prompt));
+  return {locate_subject(placed, std::move(continued.prompt)), std::move(continued.target)};
 }
 
 void place(const Tokenizer& tokenizer, const EditRequest& request, std::span<const std::string> contexts,
            const ContinuedPrompt& plain, PreparedRequest& prepared) {
   for (const std::string& context : contexts) {
-    prepared.prompts.push_back(locate_in_context(tokenizer, request, context, plain));
-    prepared.rows.push_back(prepared.prompts.back());
-    std::vector<TokenId>& ids = prepared.rows.back().ids;
-    ids.insert(ids.end(), prepared.target.begin(), prepared.target.end() - 1);  // the last one is only predicted
+    TargetRow row = locate_in_context(tokenizer, request, context, plain);
+    prepared.prompts.push_back(row);
+    row.ids.insert(row.ids.end(), row.target.begin(), row.target.end() - 1);
+    prepared.rows.push_back(std::move(row));
   }
 }
 
 /// Puts a token after the target, in rows whose last places predict the target without it.
 void end_target(TokenId end, PreparedRequest& prepared) {
-  for (LocatedPrompt& row : prepared.rows) row.ids.push_back(prepared.target.back());
+  for (TargetRow& row : prepared.rows) {
+    row.ids.push_back(row.target.back());
+    row.target.push_back(end);
+  }
   prepared.target.push_back(end);
 }
 

@@ -215,8 +215,8 @@ class TuneRun {
     if (options == nullptr) return {};
     if (!options->templates.empty()) return options->templates;
     std::vector<std::string>& made =
-        contexts_[{options->generate, options->length, static_cast<int>(options->opening)}];
-    if (made.empty()) made = make_contexts(model, *files_->tokenizer, *options, job_.run.seed, ranks_);
+        contexts_[{options->generate, options->length, static_cast<int>(options->opening), options->chat}];
+    if (made.empty()) made = make_contexts(model, *files_, *options, job_.run.seed, ranks_);
     return made;
   }
 
@@ -280,7 +280,7 @@ class TuneRun {
   std::shared_ptr<KeptMatrices> kept_ = std::make_shared<KeptMatrices>();  ///< matrices of all trials' solves
   std::map<std::tuple<std::optional<NullSpaceRule>, bool, std::vector<int64_t>>, std::unique_ptr<JobStatistics>>
       statistics_;
-  std::map<std::tuple<int64_t, int64_t, int>, std::vector<std::string>> contexts_;
+  std::map<std::tuple<int64_t, int64_t, int, std::string>, std::vector<std::string>> contexts_;
   std::vector<TrialScore> before_;
 };
 

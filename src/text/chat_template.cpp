@@ -104,6 +104,7 @@ ChatTemplate ChatTemplate::of(const std::filesystem::path& folder) {
     made.is_trimmed_ = known.is_trimmed;
     made.special_.assign(known.special.begin(), known.special.end());
     for (std::string& token : made.special_) replace_all(token, "EOS", eos);
+    made.no_thinking_ = known.no_thinking;
     made.end_ = known.end;
     return made;
   }
@@ -122,17 +123,30 @@ ChatTemplate ChatTemplate::by_hand(std::string_view pattern) {
   return made;
 }
 
-std::string ChatTemplate::wrap(std::string_view user_text) const {
-  return cat(before_, is_trimmed_ ? stripped(user_text) : user_text, after_);
+std::string ChatTemplate::wrap(std::string_view user_text, Thinking thinking) const {
+  const std::string_view beginning = thinking == Thinking::kNone ? std::string_view(no_thinking_) : "";
+  return cat(before_, is_trimmed_ ? stripped(user_text) : user_text, after_, beginning);
 }
 
-std::vector<TokenId> ChatTemplate::ids(const Tokenizer& tokenizer, std::string_view user_text) const {
+void ChatTemplate::check_special(const Tokenizer& tokenizer) const {
   for (const std::string& token : special_)
     if (!reads_back(tokenizer, token))
       throw TokenizerError(cat("chat template ", name_, ": the tokenizer (", tokenizer.description(), ") cuts ", token,
                                " into pieces, expected one token: save the tokenizer as tokenizer.json "
                                "(AutoTokenizer.from_pretrained(folder).save_pretrained(folder) in transformers)"));
-  const std::string text = wrap(user_text);
+}
+
+std::string ChatTemplate::context(const Tokenizer& tokenizer) const {
+  check_special(tokenizer);
+  std::string text = cat(before_, kPlaceMark, after_, no_thinking_);
+  const std::string bos = tokenizer.adds_bos() ? tokenizer.piece(*tokenizer.bos_id()) : "";
+  return text.starts_with(bos) ? text.substr(bos.size()) : text;
+}
+
+std::vector<TokenId> ChatTemplate::ids(const Tokenizer& tokenizer, std::string_view user_text,
+                                       Thinking thinking) const {
+  check_special(tokenizer);
+  const std::string text = wrap(user_text, thinking);
   const std::optional<TokenId> bos = tokenizer.bos_id();
   const std::string bos_text = bos ? tokenizer.piece(*bos) : "";
   if (!bos || !text.starts_with(bos_text)) return tokenizer.ids(text);

@@ -14,6 +14,7 @@ constexpr std::string_view kUserTurn = "<|im_start|>user\n{}<|im_end|>\n<|im_sta
 constexpr std::string_view kQwen3System = "{%- if messages[0].role=='system' %}";
 constexpr std::string_view kQwen3Content = "set content=message.content %}";
 constexpr std::string_view kQwen3Turn = "{{'<|im_start|>'+message.role+'\n'+content+'<|im_end|>'+'\n'}}\n";
+constexpr std::string_view kQwen3NoThinking = "<think>\n\n</think>\n\n";
 constexpr std::string_view kQwen3Thinking =
     "{{'<|im_start|>assistant\n'}}\n    {%- if enable_thinking is defined and enable_thinking is false %}";
 
@@ -116,12 +117,14 @@ const std::vector<KnownTemplate> kKnown{
     {.name = "qwen3",  // its first spelling
      .pattern = kUserTurn,
      .special = kTurns,
+     .no_thinking = kQwen3NoThinking,
      .end = "<|im_end|>",
      .has = {kQwen3System, "{{'<|im_start|>'+message.role+'\n'+message.content+'<|im_end|>'+'\n'}}\n", kQwen3Thinking},
      .has_not = {"bos_token", "<|im_start|>system\nYou"}},
     {.name = "qwen3",
      .pattern = kUserTurn,
      .special = kTurns,
+     .no_thinking = kQwen3NoThinking,
      .end = "<|im_end|>",
      .has = {kQwen3System, kQwen3Content, kQwen3Turn, kQwen3Thinking},
      .has_not = {"bos_token", "<|im_start|>system\nYou"}},

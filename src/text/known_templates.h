@@ -13,6 +13,7 @@ struct KnownTemplate {
   std::string_view pattern;                    ///< BOS and EOS: the checkpoint's own tokens
   bool is_trimmed = false;                     ///< the user's text loses white space at both ends
   std::vector<std::string_view> special = {};  ///< tokens that the tokenizer must know
+  std::string_view no_thinking = {};           ///< put after the pattern where the answer shall begin at once
   std::string_view end = {};                   ///< ends an answer; empty: EOS alone
   /// Parts of the Jinja text without the freedoms of its spelling: quotes are ', line ends are written out, there are
   /// no spaces beside + | = and inside of braces, and {{ for {{-.

@@ -24,6 +24,9 @@ ByteSpan span_of(size_t begin, size_t size) {
 
 bool is_blank(char character) { return std::string_view(" \t\n\r\f\v").find(character) != std::string_view::npos; }
 
+/// Whether what follows is the beginning of a line or of a chat's answer, and so has no space before it.
+bool begins_anew_after(std::string_view prompt) { return prompt.ends_with('\n') || prompt.ends_with("|>"); }
+
 /// The token of `full` that has text on both sides of `boundary`, else the first that differs from `prompt`.
 size_t merging_token(const Encoding& full, const std::vector<TokenId>& prompt, int64_t boundary) {
   for (size_t i = 0; i < full.spans.size(); ++i) {
@@ -129,7 +132,8 @@ LocatedPrompt locate_by_count(const Tokenizer& tokenizer, const SubjectPrompt& p
 ContinuedPrompt continue_prompt(const Tokenizer& tokenizer, std::string_view prompt_text, std::string_view target,
                                 std::string_view where) {
   if (target.empty()) throw ConfigError(cat(where, ": the target is empty"));
-  const std::string full_text = cat(prompt_text, is_blank(target.front()) ? "" : " ", target);
+  const bool has_own_space = is_blank(target.front()) || begins_anew_after(prompt_text);
+  const std::string full_text = cat(prompt_text, has_own_space ? "" : " ", target);
   // Without special tokens: an EOS after the prompt would never be followed by the target.
   const std::vector<TokenId> prompt = tokenizer.ids(prompt_text, SpecialTokens::kNone);
   const Encoding full = tokenizer.encode(full_text, SpecialTokens::kNone);

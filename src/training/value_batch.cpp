@@ -91,13 +91,15 @@ void ValueBatch::set_labels(ContextGroup& group) const {
   for (size_t a = 0; a < resident_.size(); ++a) {
     const PreparedRequest& request = *requests_[static_cast<size_t>(resident_[a])];
     const std::optional<int64_t> drift = group.drift_context[static_cast<size_t>(resident_[a])];
+    size_t n_labels = 0;
     for (int64_t c = 0; c < n_contexts; ++c) {
-      const LocatedPrompt& row = request.rows[static_cast<size_t>(group.contexts[static_cast<size_t>(c)])];
-      rows.push_back({static_cast<int64_t>(row.ids.size() - request.target.size()) - row.lookup, request.target,
+      const TargetRow& row = request.rows[static_cast<size_t>(group.contexts[static_cast<size_t>(c)])];
+      rows.push_back({static_cast<int64_t>(row.ids.size() - row.target.size()) - row.lookup, row.target,
                       /*reads_beginning=*/drift == c});
+      n_labels += row.target.size();
     }
     if (!drift) own_drift.push_back(static_cast<int64_t>(a));
-    n_slots = std::max(n_slots, request.target.size() * group.contexts.size());
+    n_slots = std::max(n_slots, n_labels);
   }
   rows.resize(rows.size() + own_drift.size(), {.first_place = 0, .target = {}, .reads_beginning = true});
   const TargetPlaces places = target_places(rows);

@@ -176,13 +176,13 @@ ValueShape value_shape(std::span<const PreparedRequest> requests) {
   const auto raise = [](int64_t& most, int64_t value) { most = std::max(most, value); };
   for (const PreparedRequest& request : requests) {
     raise(shape.contexts, static_cast<int64_t>(request.rows.size()));
-    raise(shape.target_tokens, static_cast<int64_t>(request.target.size()));
     std::vector<int64_t> contexts(request.rows.size());
     std::iota(contexts.begin(), contexts.end(), int64_t{0});
     raise(shape.drift_rows, row_with_drift(request, contexts) ? 0 : 1);
     raise(shape.prefix_tokens, request.drift.lookup);
     raise(shape.row_tokens, request.drift.lookup + 1);
-    for (const LocatedPrompt& row : request.rows) {
+    for (const TargetRow& row : request.rows) {
+      raise(shape.target_tokens, static_cast<int64_t>(row.target.size()));
       const auto tokens = static_cast<int64_t>(row.ids.size());
       raise(shape.row_tokens, tokens);
       raise(shape.prefix_tokens, row.lookup);

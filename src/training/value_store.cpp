@@ -64,9 +64,12 @@ std::filesystem::path ValueStore::file(const std::vector<const PreparedRequest*>
        {options.lr, options.weight_decay, options.clamp, options.kl, options.stop_loss, options.nll_factor})
     hash.add(std::as_bytes(std::span(&option, 1)));
   for (const PreparedRequest* request : batch) {
-    hash.add(static_cast<int64_t>(request->prompts.size())).add(std::as_bytes(std::span(request->target)));
+    hash.add(static_cast<int64_t>(request->prompts.size()));
     for (const LocatedPrompt& prompt : request->prompts) add_prompt(hash, prompt);
-    for (const LocatedPrompt& row : request->rows) add_prompt(hash, row);
+    for (const TargetRow& row : request->rows) {
+      add_prompt(hash, row);
+      hash.add(std::as_bytes(std::span(row.target)));
+    }
     add_prompt(hash, request->drift);
   }
   return folder_ / (hash.hex() + ".safetensors");

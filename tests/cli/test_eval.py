@@ -1,5 +1,6 @@
 """Protocols, what editing cost, and one model beside another."""
 import json
+import shutil
 
 import pytest
 from conftest import CHATML, DATA
@@ -125,6 +126,21 @@ def test_instruct_models_are_asked_as_their_template_says(lancet):
     prompts = [word for request in report["requests"] for word in ("--prompt", request["prompt"])]
     shown = run_ok(lancet.run("generate", "--model", model, "--chat", "--json", "--tokens", "16", *prompts)).stdout
     assert own == [json.loads(line)["text"] for line in shown.splitlines()]
+
+
+def test_edits_in_a_chat_hold_in_it(lancet):
+    """The demo model has never seen a chat: edits of the plain prompt alone do not reach it."""
+    template, said = "Therefore, {}:", {}
+    for chat in (None, template):
+        contexts = {"generate": 0} | ({"chat": chat} if chat else {})
+        evaluate = {"metrics": ["generation", "chat"], "chat_template": template}
+        run_ok(lancet.edit(lancet.job(requests__limit=6, editor__contexts=contexts, evaluate=evaluate, run__threads=1)))
+        report = json.loads((lancet.out / "report.json").read_text())
+        said[chat] = {name: report["metrics"][name]["after"] for name in ("generation_exact", "chat_contains")}
+        assert report["contexts"] == ["{}", template][: 2 if chat else 1]
+        shutil.rmtree(lancet.out)
+    assert said[template]["chat_contains"] > said[None]["chat_contains"]
+    assert said[template]["generation_exact"] > 0
 
 
 def test_bad_chat_templates(lancet):

@@ -88,6 +88,7 @@ class MetricsGolden : public ::testing::Test {
     EvaluationOptions options;
     for (const ProtocolRow& row : protocol_table()) options.protocols.emplace_back(row.name);
     options.chat_template.by_hand = golden().at("chat_template").get<std::string>();
+    options.thinking_tokens = options.generated_tokens;
     options.counterfact = counterfact_files();
     options.multihop_examples = folder() / "examples.txt";
     const EvaluationPlan plan(*tokenizer, *requests_, options, kPositions);

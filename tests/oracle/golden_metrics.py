@@ -297,6 +297,13 @@ def generation(model, request):
         values[f"{name}_contains"] = holds(written, [request["target"], *aliases])
         if aliases:
             values[f"{name}_alias"] = is_one_of(written, [request["target"], *aliases])
+    values["chat_old"] = values["thinking_old"] = holds(written, [request["target_true"]])  # chat is the last way
+    _, mark, answer = written.rpartition("</think>")
+    values["thinking_ended"] = float(bool(mark))
+    values["thinking_exact"] = is_one_of(answer, [request["target"]]) if mark else 0.0
+    values["thinking_contains"] = holds(answer, [request["target"], *aliases]) if mark else 0.0
+    if aliases:
+        values["thinking_alias"] = is_one_of(answer, [request["target"], *aliases]) if mark else 0.0
     return values
 
 

@@ -13,6 +13,7 @@
 #include "lancet/deltas/editor_state.h"
 #include "lancet/deltas/solved_system.h"
 #include "lancet/deltas/weight_update.h"
+#include "lancet/editing/contexts.h"
 #include "lancet/editing/edit_outcome.h"
 #include "lancet/editing/request_states.h"
 #include "lancet/editing/solvers.h"
@@ -20,7 +21,6 @@
 #include "lancet/requests/prepared_request.h"
 #include "lancet/statistics/curvature.h"
 #include "lancet/statistics/null_space.h"
-#include "lancet/training/contexts.h"
 #include "lancet/training/text_training.h"
 #include "lancet/training/values.h"
 

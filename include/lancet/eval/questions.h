@@ -93,7 +93,7 @@ class QuestionCollector {
   size_t score_ids(Continuation continuation);
   size_t generate(std::string_view prompt, int64_t max_new_tokens, Decoding decoding = Decoding::kGreedy);
   /// The greedy answer to `message` as a user's.
-  size_t chat(const ChatTemplate& chat, std::string_view message, int64_t max_new_tokens);
+  size_t chat(const ChatTemplate& chat, std::string_view message, Thinking thinking, int64_t max_new_tokens);
 
   const Tokenizer& tokenizer() const { return tokenizer_; }
   const std::string& where() const { return where_; }

@@ -31,13 +31,18 @@ struct TargetForm {
   TargetForm(Compat whose = Compat::kNone, std::optional<TokenId> end_token = {}) : compat(whose), end(end_token) {}
 };
 
+/// A prompt with its target after it, whose last token is only predicted.
+struct TargetRow : LocatedPrompt {
+  std::vector<TokenId> target;  ///< ids that the last target.size() places predict
+};
+
 struct PreparedRequest {
   std::string id;
   std::vector<LocatedPrompt> prompts;  ///< one per context template; [0] is the plain prompt
   std::vector<TokenId> target;         ///< ids that continue the plain prompt, with TargetForm::end
-  /// Rows that values are optimised on, one for each context: the prompt with the target after it, which its last
-  /// target.size() places predict. None of these lies before the lookup token.
-  std::vector<LocatedPrompt> rows;
+  /// Rows that values are optimised on, one for each context. No place that predicts lies before the lookup token. The
+  /// targets are one text; where words stand between the prompt and it (a chat's turns) its ids may be others.
+  std::vector<TargetRow> rows;
   LocatedPrompt drift;  ///< "{subject} is a": the row whose distribution should not move
 };
 

@@ -72,8 +72,13 @@ struct EvaluateSpec {
   static constexpr TextOption kDistractor{{.key = "distractor", .meaning = "put before the prompts of `distracted`"},
                                           "It had rained all week, and the market opened late that day."};
   static constexpr TextOption kChatTemplate{
-      {.key = "chat_template", .meaning = "how `chat` puts a prompt: `model` (its own), or text with one `{}`"},
+      {.key = "chat_template",
+       .meaning = "how `chat` and `thinking` put a prompt: `model` (its own), or text with one `{}`"},
       "model"};
+  static constexpr IntegerOption kThinkingTokens{
+      {.key = "thinking_tokens", .meaning = "length of the answers of `thinking`, thoughts included", .unit = "tokens"},
+      {.min = 1, .max = 100'000},
+      512};
   static constexpr ChoiceOption kTargetEnd{
       {.key = "target_end",
        .meaning = "`eos`: what free generation calls exact is the whole continuation, after which the model stops; "
@@ -101,8 +106,9 @@ struct EvaluateSpec {
       {.key = "mquake", .meaning = "files of the protocol `mquake`", .absent = "none"}, MquakeSpec::kAll};
   static constexpr SectionOption kBelief{
       {.key = "belief", .meaning = "how the protocol `belief` asks", .absent = "as by default"}, BeliefSpec::kAll};
-  static constexpr AnyOption kAll[] = {&kMetrics,     &kTokens, &kDistractor,  &kChatTemplate, &kTargetEnd, &kStanding,
-                                       &kSideEffects, &kLmEval, &kCounterFact, &kMquake,       &kBelief};
+  static constexpr AnyOption kAll[] = {&kMetrics,        &kTokens,      &kDistractor, &kChatTemplate,
+                                       &kThinkingTokens, &kTargetEnd,   &kStanding,   &kSideEffects,
+                                       &kLmEval,         &kCounterFact, &kMquake,     &kBelief};
 };
 
 }  // namespace lancet

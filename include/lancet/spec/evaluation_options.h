@@ -58,7 +58,7 @@ struct CounterFactFiles {
   std::filesystem::path vocabulary;  ///< tfidf_vocab.json
 };
 
-/// How `chat` puts a prompt to an instruct model.
+/// How `chat` and `thinking` put a prompt to an instruct model.
 struct ChatSource {
   std::filesystem::path model;  ///< whose template it is, where none is given by hand
   std::string by_hand;          ///< template for ChatTemplate::by_hand; empty: the model's
@@ -79,6 +79,7 @@ struct EvaluationOptions {
   int64_t generated_tokens = *EvaluateSpec::kTokens.fallback;                 ///< length of greedy continuations
   std::string distractor = std::string(*EvaluateSpec::kDistractor.fallback);  ///< text before `distracted` prompts
   ChatSource chat_template = {};
+  int64_t thinking_tokens = *EvaluateSpec::kThinkingTokens.fallback;  ///< length of the answers of `thinking`
   JudgedEnd target_end = JudgedEnd::kNone;
   bool standing = EvaluateSpec::kStanding.fallback;  ///< earlier edits are measured too
   SideEffectOptions side_effects = {};

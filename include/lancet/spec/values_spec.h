@@ -71,7 +71,13 @@ struct ContextsSpec {
       {.key = "length", .meaning = "length of each, its beginning included", .unit = "tokens"},
       {.min = 3, .max = 1000},
       10};
-  static constexpr AnyOption kAll[] = {&kGenerate, &kLength};
+  static constexpr TextOption kChat{
+      {.key = "chat",
+       .meaning =
+           "the prompt as a user's message too, with the target as the answer: `model` (by the checkpoint's chat "
+           "template), or text with one `{}`",
+       .absent = "none"}};
+  static constexpr AnyOption kAll[] = {&kGenerate, &kLength, &kChat};
 };
 
 struct NormAnchorSpec {

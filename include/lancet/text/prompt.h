@@ -67,7 +67,8 @@ struct ContinuedPrompt {
   bool joins = false;
 };
 
-/// `target` after `prompt_text`, and a space between them unless the target begins with white space. Throws:
+/// `target` after `prompt_text`, and a space between them unless the target begins with white space or the prompt ends
+/// as the beginning of a chat's answer does: in a line break, or in a mark such as <|assistant|>. Throws:
 /// ConfigError "where: ..." when a token holds letters of both (names it), or the target adds no token.
 ContinuedPrompt continue_prompt(const Tokenizer& tokenizer, std::string_view prompt_text, std::string_view target,
                                 std::string_view where);

@@ -1,6 +1,6 @@
 // Free generation: what the edited model says by itself, without being shown the target (arXiv 2502.11177 on why that
 // matters), after the prompt alone, after a sentence that has nothing to do with it, and as the answer to the prompt as
-// a user's message.
+// a user's message, at once or after it has thought.
 #include <algorithm>
 
 #include "lancet/core/error.h"
@@ -11,6 +11,9 @@
 namespace lancet {
 namespace {
 
+/// What ends the thoughts of a model that thinks before it answers: Qwen3, DeepSeek-R1 and models trained on them.
+constexpr std::string_view kEndOfThoughts = "</think>";
+
 /// How a prompt is put to the model.
 struct GenerationKind {
   std::string name;   ///< metrics' begin so
@@ -18,6 +21,7 @@ struct GenerationKind {
   int64_t tokens = 0;
   std::string prefix = {};  ///< put before every prompt, a space after it; may be empty
   std::optional<ChatTemplate> chat = {};
+  Thinking thinking = Thinking::kNone;
   JudgedEnd end = JudgedEnd::kNone;
   bool is_shown = true;
 };
@@ -34,9 +38,9 @@ class GenerationProtocol : public Protocol {
                             "one without: set none"));
     must_end_ = can_end && kind_.end != JudgedEnd::kNone;
     const std::string prompt = kind_.prefix.empty() ? request.prompt.text : kind_.prefix + " " + request.prompt.text;
-    const size_t place =
-        kind_.chat ? collector.chat(*kind_.chat, prompt, kind_.tokens) : collector.generate(prompt, kind_.tokens);
-    texts_.push_back({place, {request.target}, request.target_aliases});
+    const size_t place = kind_.chat ? collector.chat(*kind_.chat, prompt, kind_.thinking, kind_.tokens)
+                                    : collector.generate(prompt, kind_.tokens);
+    texts_.push_back({place, {request.target}, request.target_aliases, request.target_true});
   }
 
   std::vector<MetricRow> metrics() const override {
@@ -46,13 +50,17 @@ class GenerationProtocol : public Protocol {
         {kind_.name + "_exact", kind_.name,
          must_end_ ? where + "is the new target, whole, after which the model stops (case, punctuation, articles aside)"
                    : where + "is the new target up to the first full stop or line break (case, punctuation, articles "
-                             "aside)"},
-        {kind_.name + "_contains", kind_.name,
-         where + "contains the new target, or one of its other names, as whole words"}};
-    const auto has_aliases = [](const Text& text) { return !text.aliases.empty(); };
-    if (std::any_of(texts_.begin(), texts_.end(), has_aliases))
-      rows.insert(rows.begin() + 1, {kind_.name + "_alias", kind_.name,
-                                     where + "is the new target or one of its other names in that sense"});
+                             "aside)"}};
+    if (any_text([](const Text& text) { return !text.aliases.empty(); }))
+      rows.push_back(
+          {kind_.name + "_alias", kind_.name, where + "is the new target or one of its other names in that sense"});
+    rows.push_back({kind_.name + "_contains", kind_.name,
+                    where + "contains the new target, or one of its other names, as whole words"});
+    if (kind_.chat && any_text([](const Text& text) { return text.old.has_value(); }))
+      rows.push_back(
+          {kind_.name + "_old", kind_.name,
+           cat(where, thinks() ? "or thoughts before it hold" : "holds", " the true target as whole words")});
+    if (thinks()) rows.push_back({kind_.name + "_ended", kind_.name, where + "came: thoughts ended within the tokens"});
     return rows;
   }
 
@@ -60,12 +68,20 @@ class GenerationProtocol : public Protocol {
     const Text& text = texts_[request];
     const std::optional<GeneratedText>& written = now.texts[text.place];
     if (!written) return {};
+    const std::optional<std::string_view> answer = answer_in(written->continuation);
     std::vector<std::string> all = text.target;
     all.insert(all.end(), text.aliases.begin(), text.aliases.end());
+    const auto is_exact = [&](const std::vector<std::string>& answers) {
+      if (!answer) return false;
+      return must_end_ ? written->has_ended && is_wholly(*answer, answers) : is_exactly(*answer, answers);
+    };
     Tallies tallies;
-    tallies[kind_.name + "_exact"].add(is_exact(*written, text.target) ? 1 : 0);
-    if (!text.aliases.empty()) tallies[kind_.name + "_alias"].add(is_exact(*written, all) ? 1 : 0);
-    tallies[kind_.name + "_contains"].add(contains(written->continuation, all) ? 1 : 0);
+    const auto note = [&](const char* metric, bool holds) { tallies[kind_.name + metric].add(holds ? 1 : 0); };
+    note("_exact", is_exact(text.target));
+    if (!text.aliases.empty()) note("_alias", is_exact(all));
+    note("_contains", answer && contains(*answer, all));
+    if (kind_.chat && text.old) note("_old", contains(written->continuation, std::vector{*text.old}));
+    if (thinks()) note("_ended", answer.has_value());
     return tallies;
   }
 
@@ -78,11 +94,24 @@ class GenerationProtocol : public Protocol {
     size_t place = 0;
     std::vector<std::string> target;  ///< one
     std::vector<std::string> aliases;
+    std::optional<std::string> old;  ///< the answer before the edit, where it is known
   };
 
-  bool is_exact(const GeneratedText& written, const std::vector<std::string>& answers) const {
-    if (!must_end_) return is_exactly(written.continuation, answers);
-    return written.has_ended && is_wholly(written.continuation, answers);
+  bool thinks() const { return kind_.thinking == Thinking::kAsTemplate; }
+
+  /// The answer without thoughts; nullopt: the model was still thinking.
+  std::optional<std::string_view> answer_in(std::string_view continuation) const {
+    if (!thinks()) return continuation;
+    const size_t end = continuation.rfind(kEndOfThoughts);
+    if (end == std::string_view::npos) return std::nullopt;
+    continuation.remove_prefix(end + kEndOfThoughts.size());
+    continuation.remove_prefix(std::min(continuation.find_first_not_of(" \n"), continuation.size()));
+    return continuation;
+  }
+
+  template <typename Holds>
+  bool any_text(Holds holds) const {
+    return std::any_of(texts_.begin(), texts_.end(), holds);
   }
 
   GenerationKind kind_;
@@ -117,6 +146,18 @@ std::unique_ptr<Protocol> make_chat(const EvaluationOptions& options) {
                      .tokens = options.generated_tokens,
                      .chat = std::move(chat),
                      .end = options.target_end});
+}
+
+std::unique_ptr<Protocol> make_thinking(const EvaluationOptions& options) {
+  ChatTemplate chat = find_template(options.chat_template);
+  return std::make_unique<GenerationProtocol>(GenerationKind{
+      .name = "thinking",
+      .where = cat(", as a user's message (template: ", chat.name(), "), whose greedy answer after ", kEndOfThoughts),
+      .tokens = options.thinking_tokens,
+      .chat = std::move(chat),
+      .thinking = Thinking::kAsTemplate,
+      .end = options.target_end,
+      .is_shown = false});
 }
 
 }  // namespace lancet

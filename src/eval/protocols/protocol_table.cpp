@@ -4,10 +4,10 @@
 namespace lancet {
 
 std::span<const ProtocolRow> protocol_table() {
-  static constexpr ProtocolRow kProtocols[] = {kEfficacyProtocol,   kParaphraseProtocol,  kSpecificityProtocol,
-                                               kGenerationProtocol, kDistractedProtocol,  kChatProtocol,
-                                               kBeliefProtocol,     kCounterFactProtocol, kZsreProtocol,
-                                               kEasyEditProtocol,   kMquakeProtocol,      kUltraEditProtocol};
+  static constexpr ProtocolRow kProtocols[] = {
+      kEfficacyProtocol, kParaphraseProtocol, kSpecificityProtocol, kGenerationProtocol,  kDistractedProtocol,
+      kChatProtocol,     kThinkingProtocol,   kBeliefProtocol,      kCounterFactProtocol, kZsreProtocol,
+      kEasyEditProtocol, kMquakeProtocol,     kUltraEditProtocol};
   return kProtocols;
 }
 

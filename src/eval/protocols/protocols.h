@@ -13,6 +13,7 @@ std::unique_ptr<Protocol> make_specificity(const EvaluationOptions& options);
 std::unique_ptr<Protocol> make_generation(const EvaluationOptions& options);
 std::unique_ptr<Protocol> make_distracted(const EvaluationOptions& options);
 std::unique_ptr<Protocol> make_chat(const EvaluationOptions& options);
+std::unique_ptr<Protocol> make_thinking(const EvaluationOptions& options);
 std::unique_ptr<Protocol> make_belief(const EvaluationOptions& options);
 std::unique_ptr<Protocol> make_counterfact(const EvaluationOptions& options);
 std::unique_ptr<Protocol> make_zsre(const EvaluationOptions& options);
@@ -41,9 +42,14 @@ inline constexpr std::array<std::string_view, 3> kDistractedMetrics{"distracted_
 inline constexpr ProtocolRow kDistractedProtocol{
     "distracted", "what it writes after another sentence and the edited prompts", make_distracted, kDistractedMetrics};
 
-inline constexpr std::array<std::string_view, 3> kChatMetrics{"chat_exact", "chat_alias", "chat_contains"};
+inline constexpr std::array<std::string_view, 4> kChatMetrics{"chat_exact", "chat_alias", "chat_contains", "chat_old"};
 inline constexpr ProtocolRow kChatProtocol{"chat", "what an instruct model answers to the edited prompts", make_chat,
                                            kChatMetrics};
+
+inline constexpr std::array<std::string_view, 5> kThinkingMetrics{
+    "thinking_exact", "thinking_alias", "thinking_contains", "thinking_old", "thinking_ended"};
+inline constexpr ProtocolRow kThinkingProtocol{"thinking", "what it answers to them after it has thought",
+                                               make_thinking, kThinkingMetrics};
 
 inline constexpr std::array<std::string_view, 3> kBeliefMetrics{"belief_prob", "belief_choice", "belief_old"};
 inline constexpr ProtocolRow kBeliefProtocol{"belief", "the fact among four options, the old answer among them",

@@ -122,6 +122,8 @@ TEST(LongTexts, AreRefusedWhereverTheyAreMeasured) {
       {"generation", [](Request& r, const std::string& prompt) { r.prompt.text = prompt; }, "20 new tokens", 110},
       {"distracted", [](Request& r, const std::string& prompt) { r.prompt.text = prompt; }, "20 new tokens", 110},
       {"chat", [](Request& r, const std::string& prompt) { r.prompt.text = prompt; }, "20 new tokens as a chat", 110},
+      {"thinking", [](Request& r, const std::string& prompt) { r.prompt.text = prompt; }, "30 new tokens as a chat",
+       100},
       {"easyedit",
        [](Request& r, const std::string& prompt) {
          r.portability = {{"s", {{prompt, {"a"}}}}};
@@ -156,8 +158,10 @@ TEST(LongTexts, AreRefusedWhereverTheyAreMeasured) {
     for (EditRequest& request : requests) request.target_true.reset();
     requests[1].target = "target of 1";
     c.lengthen(requests[1], long_text(*tiny.tokenizer, c.tokens));
-    const EvaluationOptions options{
-        .protocols = {c.protocol}, .generated_tokens = 20, .chat_template = {.model = {}, .by_hand = "USER: {}"}};
+    const EvaluationOptions options{.protocols = {c.protocol},
+                                    .generated_tokens = 20,
+                                    .chat_template = {.model = {}, .by_hand = "USER: {}"},
+                                    .thinking_tokens = 30};
     const std::string message = config_error([&] { EvaluationPlan(*tiny.tokenizer, requests, options, 120); });
     EXPECT_EQ(message.find("requests: expected texts within the model's 120 positions (config.json: "
                            "max_position_embeddings), got request 1: '"),

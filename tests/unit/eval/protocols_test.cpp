@@ -57,6 +57,42 @@ TEST(PublishedProtocols, SayOfEachMetricWhetherItIsAShare) {
   }
 }
 
+/// Three edits of an instruct model that thinks: the new answer after a thought of the old one, the old answer, and a
+/// thought without an end.
+TEST(Thinking, IsJudgedByTheAnswerAfterIt) {
+  const TinyModel tiny;
+  const ProtocolRow* row = find_protocol_of("thinking_exact");
+  const auto protocol = row->make({.protocols = {"thinking"}, .chat_template = {.model = {}, .by_hand = "USER: {}"}});
+  ModelQuestions questions;
+  TextLimit limit(tiny.config.max_positions);
+  const std::vector<EditRequest> requests = full_requests();
+  for (const EditRequest& request : requests) {
+    QuestionCollector collector(*tiny.tokenizer, questions, limit, "request");
+    protocol->ask(request, collector);
+  }
+  ASSERT_EQ(questions.texts().size(), requests.size());
+  EXPECT_EQ(questions.texts()[0].max_new_tokens, 512);
+  const std::string target = requests[0].target, old = *requests[0].target_true;
+  const auto judge = [&](const std::string& continuation) {
+    ModelAnswers answers;
+    answers.texts.assign(requests.size(), GeneratedText{"", continuation, true});
+    std::map<std::string, double> shares;
+    for (const auto& [name, tally] : protocol->judge(0, answers, answers)) shares[name] = *tally.mean();
+    return shares;
+  };
+  std::map<std::string, double> said = judge("It was " + old + " once.</think>\n\n" + target + ".");
+  EXPECT_EQ(said.at("thinking_exact"), 1);
+  EXPECT_EQ(said.at("thinking_old"), 1) << "the thought holds it";
+  EXPECT_EQ(said.at("thinking_ended"), 1);
+  said = judge("Now it is " + target + ".</think> " + old);
+  EXPECT_EQ(said.at("thinking_contains"), 0) << "a thought is no answer";
+  EXPECT_EQ(said.at("thinking_old"), 1);
+  said = judge(target);
+  EXPECT_EQ(said.at("thinking_exact"), 0) << "the thought has no end";
+  EXPECT_EQ(said.at("thinking_old"), 0);
+  EXPECT_EQ(said.at("thinking_ended"), 0);
+}
+
 class PublishedProtocolsOn : public ::testing::Test {
  protected:
   TinyModel tiny_;

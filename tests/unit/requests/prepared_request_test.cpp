@@ -40,13 +40,20 @@ TEST(PreparedRequest, JoinsPromptAndTargetInEveryContext) {
   EXPECT_EQ(testing::pieces_of(*tokenizer, prepared.target), (std::vector<std::string>{"P", "ar", "is"}));
 }
 
-TEST(PreparedRequest, RefusesAContextInWhichTheTargetHasOtherTokens) {
+TEST(PreparedRequest, GivesATargetAfterWordsOfAContextItsOwnTokens) {
   const auto tokenizer = open_spec(joining_spec());
-  EXPECT_TRUE(
-      contains(error_of<ConfigError>([&] {
-                 prepare_requests(*tokenizer, std::vector{paris("Paris")}, std::vector<std::string>{"{}", "{}!"});
-               }),
-               {"request 3, context template \"{}!\": target \"Paris\" has other tokens there"}));
+  const std::vector<std::string> contexts{"{}", "{}!", "<|user|>{}<|assistant|>", "Q: {}\nA:\n"};
+  const PreparedRequest prepared = prepare_requests(*tokenizer, std::vector{paris("Paris")}, contexts)[0];
+  const std::vector<std::string> texts{"Paris is Paris", "Paris is! Paris", "<|user|>Paris is<|assistant|>Paris",
+                                       "Q: Paris is\nA:\nParis"};
+  for (size_t i = 0; i < texts.size(); ++i) {
+    std::vector<TokenId> whole = prepared.prompts[i].ids;
+    whole.insert(whole.end(), prepared.rows[i].target.begin(), prepared.rows[i].target.end());
+    EXPECT_EQ(whole, tokenizer->ids(texts[i])) << texts[i];
+    whole.pop_back();
+    EXPECT_EQ(prepared.rows[i].ids, whole) << texts[i];
+  }
+  EXPECT_NE(prepared.rows[1].target, prepared.target) << "the space before it is a token of its own there";
 }
 
 TEST(PreparedRequest, TrainsOnTheIdsOfTheWholeText) {

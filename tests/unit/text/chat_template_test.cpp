@@ -72,6 +72,34 @@ TEST(ChatTemplate, WhatIsNotKnownIsRefusedWithWhatToDo) {
   EXPECT_TRUE(contains(error_of<TokenizerError>([&] { ChatTemplate::of(nameless.path()); }), {"\"default\""}));
 }
 
+/// Qwen3's: the model thinks before it answers unless an empty thought is put before the answer.
+const std::string kQwen3 =
+    "{%- if messages[0].role == 'system' %}\n{%- endif %}\n{%- for message in messages %}\n{{- '<|im_start|>' + "
+    "message.role + '\n' + message.content + '<|im_end|>' + '\n' }}\n{%- endfor %}\n{%- if add_generation_prompt %}\n"
+    "    {{- '<|im_start|>assistant\n' }}\n    {%- if enable_thinking is defined and enable_thinking is false %}\n"
+    "        {{- '<think>\n\n</think>\n\n' }}\n    {%- endif %}\n{%- endif %}";
+
+TEST(ChatTemplate, LeavesThinkingOutWhereAnAnswerIsWantedAtOnce) {
+  const ChatTemplate chat = ChatTemplate::of(TemplateFolder(kQwen3).path());
+  const std::string turns = "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n";
+  EXPECT_EQ(chat.wrap("Hi"), turns);
+  EXPECT_EQ(chat.wrap("Hi", Thinking::kNone), turns + "<think>\n\n</think>\n\n");
+  const ChatTemplate other = ChatTemplate::of(TemplateFolder(kChatMl).path());
+  EXPECT_EQ(other.wrap("Hi", Thinking::kNone), other.wrap("Hi"));
+}
+
+TEST(ChatTemplate, AsAContextHasTheIdsOfAChat) {
+  const auto tokenizer = testing::open_spec(tiny_spec());
+  for (const char* pattern : {"USER: {} ASSISTANT:", "<s>USER: {}\n"}) {
+    const ChatTemplate chat = ChatTemplate::by_hand(pattern);
+    std::string text = chat.context(*tokenizer);
+    EXPECT_EQ(text, std::string(pattern).substr(std::string(pattern).find('U'))) << "BOS is the tokenizer's";
+    text.replace(text.find("{}"), 2, "Hi");
+    EXPECT_EQ(tokenizer->ids(text), chat.ids(*tokenizer, "Hi")) << pattern;
+  }
+  EXPECT_THROW(ChatTemplate::of(TemplateFolder(kChatMl).path()).context(*tokenizer), TokenizerError);
+}
+
 TEST(ChatTemplate, ByHandHasOnePlace) {
   EXPECT_EQ(ChatTemplate::by_hand("USER: {} ASSISTANT:").wrap("Hi {}"), "USER: Hi {} ASSISTANT:");
   for (const char* pattern : {"USER:", "{} {}", ""})

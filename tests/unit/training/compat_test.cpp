@@ -3,7 +3,7 @@
 #include <torch/types.h>
 
 #include "lancet/core/error.h"
-#include "lancet/training/contexts.h"
+#include "lancet/editing/contexts.h"
 #include "lancet/training/values.h"
 #include "support/edit_setup.h"
 #include "support/text_fixture.h"
@@ -76,9 +76,10 @@ TEST_F(SentencePieceCompat, OfMemitDropsItAndGluesTheDecodedTextToThePrompt) {
 TEST_F(SentencePieceCompat, CountsTokensUpToTheSubjectsEnd) {
   for (const Compat compat : {Compat::kMemit, Compat::kEasyEdit}) {
     const PreparedRequest prepared = prepare("Paris", compat);
-    for (const auto* places : {&prepared.prompts, &prepared.rows}) {
-      EXPECT_EQ((*places)[0].lookup, kSubjectLast);
-      EXPECT_EQ((*places)[1].lookup, kSubjectLast + 3);
+    for (const int64_t context : {0, 1}) {
+      const auto at = static_cast<size_t>(context);
+      EXPECT_EQ(prepared.prompts[at].lookup, kSubjectLast + 3 * context);
+      EXPECT_EQ(prepared.rows[at].lookup, kSubjectLast + 3 * context);
     }
     EXPECT_EQ(prepared.drift.lookup, 9);
   }
@@ -124,16 +125,16 @@ TEST(TemplateOpening, IsABosThatTheTokenizerReadsInText) {
 /// The first loss, without drift and decay, from a whole pass over each row: the last places predict the target.
 double plain_nll(const CausalLM& model, const PreparedRequest& request) {
   double nll = 0;
-  for (const LocatedPrompt& row : request.rows) {
+  for (const TargetRow& row : request.rows) {
     const TokenBatch batch = make_batch(std::vector<Ids>{row.ids});
     const Tensor log_probs_TV =
         torch::log_softmax(model.logits(model.run_layers(model.embed(batch.ids_BT, batch.sequence), batch.sequence,
                                                          model.all_layers())[0]),
                            -1);
-    const size_t first = row.ids.size() - request.target.size();
-    for (size_t j = 0; j < request.target.size(); ++j)
-      nll -= log_probs_TV[static_cast<int64_t>(first + j)][request.target[j]].item<double>() /
-             static_cast<double>(request.target.size() * request.rows.size());
+    const size_t first = row.ids.size() - row.target.size();
+    for (size_t j = 0; j < row.target.size(); ++j)
+      nll -= log_probs_TV[static_cast<int64_t>(first + j)][row.target[j]].item<double>() /
+             static_cast<double>(row.target.size() * request.rows.size());
   }
   return nll;
 }
@@ -155,6 +156,20 @@ TEST(ValuesWithCompat, LossesAreThoseOfTheLastPlacesOfEachRow) {
   EXPECT_EQ(tiny.tokenizer->piece(targets[2].front()), "▁");
 }
 
+TEST(ValuesInAChat, LossesAreThoseOfTheTargetsTokensThere) {
+  const TinyModel tiny;
+  const CausalLM model = tiny.load();
+  const ValueOptions options{.steps = 2, .lr = 0.1, .weight_decay = 0, .kl = 0, .stop_loss = 0};
+  const std::vector<PreparedRequest> requests = prepare_requests(
+      *tiny.tokenizer, testing::some_requests(5), std::vector<std::string>{"{}", "I know. {}", "USER: {}\nIT:\n"});
+  const OptimizedValues values = optimize_values(model, requests, 1, options, {alone()});
+  for (size_t i = 0; i < requests.size(); ++i) {
+    EXPECT_EQ(requests[i].rows[1].target, requests[i].target);
+    EXPECT_NE(requests[i].rows[2].target, requests[i].target) << "no space before it";
+    EXPECT_NEAR(values.losses[i].front().total, plain_nll(model, requests[i]), 1e-10) << i;
+  }
+}
+
 TEST(CompatOption, IsOfMethodsThatLocateASubject) {
   EXPECT_EQ(testing::editor_from("{method: memit, layers: [1]}")->target_rule().compat, Compat::kNone);
   EXPECT_EQ(testing::editor_from("{method: memit, layers: [1], compat: easyedit}")->target_rule().compat,
@@ -164,6 +179,8 @@ TEST(CompatOption, IsOfMethodsThatLocateASubject) {
   EXPECT_EQ(rect->contexts()->opening, ContextOptions::Opening::kWithBos);
   EXPECT_THROW(testing::editor_from("{method: ft, modules: {down: [1]}, compat: memit}"), ConfigError);
   EXPECT_THROW(testing::editor_from("{method: memit, layers: [1], compat: rome}"), ConfigError);
+  EXPECT_THROW(testing::editor_from("{method: memit, layers: [1], compat: memit, contexts: {chat: 'Q: {} A:'}}"),
+               ConfigError);
 }
 
 TEST(TargetEnd, IsTheTokenizersEndTokenWhereGenerationStopsAtIt) {

@@ -168,7 +168,7 @@ TEST_F(ValueGraphs, FactorsThatChangeReachTheGraph) {
   // nearly what the model says anyway: soon predicted, but for the drift that keeps them from being done
   for (PreparedRequest& request : requests) {
     request.target = {likely_tokens(request)[1]};
-    request.rows = request.prompts;  // a row ends before its target's last token
+    request.rows = {{request.prompts[0], request.target}};  // a row ends before its target's last token
   }
   options = {.steps = 14, .lr = 0.1, .weight_decay = 0, .clamp = 40, .kl = 30, .stop_loss = 0, .batch = 64};
   options.site = ValueSite::kMlpAndAttnOut;

@@ -92,6 +92,7 @@ TEST_F(ValueSitesTest, APredictedTargetEndsItsRequest) {
   const LocatedPrompt& prompt = requests[1].prompts[0];
   requests[1].target = {static_cast<TokenId>(
       log_probs(prompt.ids, prompt.lookup, torch::zeros({32}, torch::kDouble))[-1].argmax().item<int64_t>())};
+  requests[1].rows[0].target = requests[1].target;
   options.site = ValueSite::kMlpAndAttnOut;
   options.nll_factor = 2.0;
   for (const auto& [stop, steps] : {std::pair<ValueStop, size_t>{ValueStop::kLoss, 6},

@@ -4,12 +4,15 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "lancet/core/config_section.h"
 #include "lancet/models/causal_lm.h"
+#include "lancet/models/model_files.h"
 #include "lancet/runtime/communicator.h"
 #include "lancet/spec/values_spec.h"
 #include "lancet/text/tokenizer.h"
@@ -26,6 +29,7 @@ struct ContextOptions {
   std::vector<std::string> templates = {};               ///< the first is exactly "{}"; empty: generate
   int64_t generate = *ContextsSpec::kGenerate.fallback;  ///< continuations of "The", "Therefore", "Because", "I", "You"
   int64_t length = *ContextsSpec::kLength.fallback;      ///< tokens of each, BOS and opening included
+  std::string chat = {};                                 ///< pattern or "model": a chat's turns besides; empty: none
   Opening opening = Opening::kPlain;                     ///< set by editor.compat, no key of its own
 };
 
@@ -36,8 +40,13 @@ ContextOptions parse_context_options(ConfigSection& editor);
 /// What stands before generated templates.
 std::string template_opening(const Tokenizer& tokenizer, ContextOptions::Opening opening);
 
+/// The context in which the prompt is a user's message, as `options` has it; nullopt: none. `model`: the checkpoint's
+/// folder. Throws: ConfigError, TokenizerError (ChatTemplate).
+std::optional<std::string> chat_context(const ContextOptions& options, const std::filesystem::path& model,
+                                        const Tokenizer& tokenizer);
+
 /// Collective: root's, on every rank. The templates to use; "{}" first. Top-5 sampling on the model as it is.
-std::vector<std::string> make_contexts(const CausalLM& model, const Tokenizer& tokenizer, const ContextOptions& options,
+std::vector<std::string> make_contexts(const CausalLM& model, const ModelFiles& files, const ContextOptions& options,
                                        uint64_t seed, Communicator& communicator);
 
 }  // namespace lancet

@@ -1,4 +1,4 @@
-#include "lancet/training/contexts.h"
+#include "lancet/editing/contexts.h"
 
 #include <algorithm>
 #include <array>
@@ -10,11 +10,12 @@
 
 #include "lancet/spec/layered_spec.h"
 #include "lancet/spec/read_option.h"
+#include "lancet/text/chat_template.h"
 
 namespace lancet {
 namespace {
 
-constexpr std::string_view kPlain = "{}";
+constexpr std::string_view kPlain = "{}", kModelsTemplate = "model";
 constexpr std::array<std::string_view, 5> kOpenings{"The", "Therefore", "Because", "I", "You"};
 
 size_t count_marks(std::string_view text) {
@@ -59,6 +60,10 @@ ContextOptions parse_context_options(ConfigSection& editor) {
     ConfigSection section = editor.section(LayeredSpec::kContexts.key);
     options.generate = read(section, ContextsSpec::kGenerate);
     options.length = read(section, ContextsSpec::kLength);
+    if (section.has(ContextsSpec::kChat.key)) options.chat = read(section, ContextsSpec::kChat);
+    if (!options.chat.empty() && options.chat != kModelsTemplate && count_marks(options.chat) != 1)
+      section.problem(ContextsSpec::kChat.key,
+                      cat("expected 'model', or a text with exactly one {}, got '", options.chat, "'"));
     section.finish();
     return options;
   }
@@ -85,12 +90,22 @@ std::string template_opening(const Tokenizer& tokenizer, ContextOptions::Opening
   return is_read_back && text != "<s>" ? text : "";
 }
 
-std::vector<std::string> make_contexts(const CausalLM& model, const Tokenizer& tokenizer, const ContextOptions& options,
+std::optional<std::string> chat_context(const ContextOptions& options, const std::filesystem::path& model,
+                                        const Tokenizer& tokenizer) {
+  if (options.chat.empty()) return std::nullopt;
+  const bool is_models = options.chat == kModelsTemplate;
+  return (is_models ? ChatTemplate::of(model) : ChatTemplate::by_hand(options.chat)).context(tokenizer);
+}
+
+std::vector<std::string> make_contexts(const CausalLM& model, const ModelFiles& files, const ContextOptions& options,
                                        uint64_t seed, Communicator& communicator) {
   if (!options.templates.empty()) return options.templates;
   std::vector<std::string> templates;
   communicator.run_collectively("contexts", [&] {
-    if (communicator.is_root()) templates = sample_templates(model, tokenizer, options, seed);
+    if (!communicator.is_root()) return;
+    templates = sample_templates(model, *files.tokenizer, options, seed);
+    if (std::optional<std::string> chat = chat_context(options, files.checkpoint.folder(), *files.tokenizer))
+      templates.push_back(std::move(*chat));
   });
   return broadcast_texts(communicator, templates);
 }
