@@ -42,8 +42,8 @@ EraseOptions parse_erase(ConfigSection& job, const std::filesystem::path& base) 
   if (options.target && options.target->find_first_not_of(" \t\n") == std::string::npos)
     section.problem(EraseSpec::kTarget.key, "expected a text that the model shall say, or auto");
   options.own_targets = read(section, EraseSpec::kOwnTargets);
-  if (section.has(EraseSpec::kPrompts.key)) options.prompts = read(section, EraseSpec::kPrompts);
-  if (options.prompts.empty()) section.problem(EraseSpec::kPrompts.key, "expected at least one, such as \"{}\"");
+  if (std::vector<std::string> prompts = read(section, EraseSpec::kPrompts); !prompts.empty())
+    options.prompts = std::move(prompts);
   for (const std::string& prompt : options.prompts)
     if (!has_one_place(prompt))
       section.problem(EraseSpec::kPrompts.key,

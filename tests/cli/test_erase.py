@@ -151,7 +151,10 @@ def test_targets_come_from_the_record_the_job_or_the_model(lancet):
         {"id": "none", "prompt": "{} is produced by", "subject": "Toyota Alphard"},
     ]
     job = erase_job(lancet, own_targets=True, target="nobody", prompts=["{}", "I was told that {}"]) | {"requests": requests, "evaluate": []}
-    audit, _ = erased(lancet, job)
+    model = lancet.copy_model()
+    (model / "lancet.yaml").unlink()
+    audit, result = erased(lancet, {key: value for key, value in job.items() if key != "editor"} | {"model": str(model)})
+    assert "demo-model-memit" in result.stderr and audit["method"] == "memit"  # published options, where nobody names a method
     own, none = audit["facts"]
     assert (own["target"], own["target_by"], none["target"], none["target_by"]) == ("bishop", "request", "nobody", "job")
     assert none["old_answer_by"] == "model" and none["before"]["asked"][0]["said"]
