@@ -25,6 +25,7 @@ struct Output {
 
 void add_apply(CLI::App& app, Action& action);
 void add_edit(CLI::App& app, Action& action);
+void add_erase(CLI::App& app, Action& action);
 void add_eval(CLI::App& app, Action& action);
 void add_stats(CLI::App& app, Action& action);
 void add_compare(CLI::App& app, Action& action);

@@ -71,8 +71,9 @@ CompletedJob read_job_text(const JobArguments& arguments, JobPurpose purpose) {
     check_one_line(arguments, purpose);
   const fs::path file(arguments.file);
   const bool needs_editor = purpose == JobPurpose::kEdit || purpose == JobPurpose::kStatistics;
+  const bool may_choose = purpose == JobPurpose::kErase || (!from_file && needs_editor);
   const EditorChoice choice = purpose == JobPurpose::kCompare ? EditorChoice::kCompared
-                              : !from_file && needs_editor    ? EditorChoice::kOpen
+                              : may_choose                    ? EditorChoice::kOpen
                                                               : EditorChoice::kNamed;
   std::vector<std::string> changes = arguments.overrides;
   for (std::string& change : arguments.run.overrides(JobSpec::kRun.key)) changes.push_back(std::move(change));

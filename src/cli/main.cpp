@@ -47,6 +47,7 @@ ExitCode run(int argc, char** argv) {
   app.require_subcommand(1);
   Action action;
   add_edit(app, action);
+  add_erase(app, action);
   add_eval(app, action);
   add_log(app, action);
   add_apply(app, action);

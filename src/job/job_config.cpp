@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "erase_config.h"
 #include "evaluation_config.h"
 #include "lancet/core/error.h"
 #include "lancet/core/reporter.h"
@@ -135,7 +136,7 @@ std::optional<OutputOptions> parse_output(ConfigSection& job, const std::filesys
 void refuse_of_job(ConfigSection& job) {
   for (const std::string_view key :
        {JobSpec::kRequests.key, JobSpec::kSchedule.key, JobSpec::kContinueFrom.key, JobSpec::kAccept.key,
-        JobSpec::kOutput.key, JobSpec::kCompare.key, JobSpec::kExpect.key, JobSpec::kTune.key})
+        JobSpec::kOutput.key, JobSpec::kCompare.key, JobSpec::kExpect.key, JobSpec::kTune.key, JobSpec::kErase.key})
     if (job.has(key)) job.problem(key, "expected none: it is a job's, and this is a session's: remove it");
 }
 
@@ -146,9 +147,10 @@ enum class ValueSteps { kPossible, kNone };
 ValueSteps parse_work(ConfigSection& job, const std::filesystem::path& base, JobPurpose purpose,
                       const JobTables& tables, JobConfig& config) {
   const bool tunes = purpose == JobPurpose::kTune, compares = purpose == JobPurpose::kCompare;
-  const bool in_session = purpose == JobPurpose::kSession;
-  const bool edits = purpose == JobPurpose::kEdit || tunes || in_session;
+  const bool in_session = purpose == JobPurpose::kSession, erases = purpose == JobPurpose::kErase;
+  const bool edits = purpose == JobPurpose::kEdit || tunes || in_session || erases;
   if (in_session) refuse_of_job(job);
+  if (erases) refuse_in_erasure(job);
   std::optional<MethodNeeds> method;  // nullopt: none is known
   if (edits || purpose == JobPurpose::kStatistics || job.has(JobSpec::kEditor.key))
     method = parse_editor(job, tables, config);
@@ -173,7 +175,8 @@ ValueSteps parse_work(ConfigSection& job, const std::filesystem::path& base, Job
   }
   if (tunes || job.has(JobSpec::kTune.key)) config.tune = parse_tune(job, base, tables);
   if ((purpose != JobPurpose::kStatistics && !tunes && !in_session) || job.has(JobSpec::kRequests.key))
-    config.requests = parse_request_source(job, base);
+    config.requests = parse_request_source(job, base, erases ? Targets::kOptional : Targets::kRequired);
+  if (erases || (job.has(JobSpec::kErase.key) && !in_session)) config.erase = parse_erase(job, base);
   config.schedule = parse_schedule(job.section(JobSpec::kSchedule.key));
   if (job.has(JobSpec::kContinueFrom.key)) config.continue_from = read(job, JobSpec::kContinueFrom, base);
   config.evaluation = parse_evaluation(job, base, config.model, tables);

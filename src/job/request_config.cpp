@@ -2,6 +2,7 @@
 
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
+#include "lancet/requests/erased_facts.h"
 #include "lancet/spec/job_spec.h"
 #include "lancet/spec/read_option.h"
 
@@ -17,7 +18,7 @@ RequestFileOptions parse_file_options(ConfigSection& section) {
   return options;
 }
 
-RequestSource parse_request_source(ConfigSection& job, const std::filesystem::path& base) {
+RequestSource parse_request_source(ConfigSection& job, const std::filesystem::path& base, Targets targets) {
   RequestSource source;
   const ConfigTree* requests = job.raw(JobSpec::kRequests.key);
   if (requests == nullptr) {
@@ -26,7 +27,8 @@ RequestSource parse_request_source(ConfigSection& job, const std::filesystem::pa
   }
   if (requests->kind == ConfigTree::Kind::kList) {
     try {
-      source.inline_requests = parse_requests(*requests);
+      source.inline_requests =
+          targets == Targets::kOptional ? parse_erased_facts(*requests) : parse_requests(*requests);
     } catch (const ConfigError& error) {
       for (const std::string& problem : split(error.what(), '\n')) job.problem(JobSpec::kRequests.key, problem);
     }

@@ -148,6 +148,7 @@ TESTED = {
     "lancet push out/demo --list": "test_push.test_nothing_changes_where_nothing_can_be_taken_back",
     "lancet push out/demo --undo": "test_push.test_the_old_one_stays_until_the_new_one_answers",
     "lancet eval data/jobs/demo.yaml --server http://localhost:8000": "test_push.test_a_served_model_says_what_was_edited_and_is_measured_as_in_memory",
+    "lancet erase data/jobs/erase.yaml": "test_erase.test_the_demos_facts",
     "lancet export adapter": "test_export.test_an_adapter_has_the_edits",
     "lancet export adapter out/demo --out out/demo-adapter": "test_export.test_an_adapter_has_the_edits",
     "lancet export adapter out/demo --format gguf --out out/demo-gguf": "test_export.test_llama_cpp_has_the_same",

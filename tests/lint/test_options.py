@@ -14,7 +14,7 @@ DOORS = ("src/cli/", "src/python/")
 # What reads other files than jobs spells their keys itself.
 OTHER_FILES = {"src/core/config_section.cpp", "src/job_setup/hparams_rules.cpp", "src/job_setup/imported_hparams.cpp", "src/job_setup/presets.cpp"}
 # `requests` of a tune is read as that of a job.
-READ_AS_ANOTHER = {"TuneSpec::kRequests"}
+READ_AS_ANOTHER = {"RelearnSpec::kRequests", "TuneSpec::kRequests"}
 SPELT = re.compile(
     r"\.(?:integer|number|boolean|text|texts|choice|path|integers|number_or_auto|integers_or_auto|number_map|section|raw|has|is_auto|is_map"
     r"|choice_of<\w+(?:::\w+)*>)\(\s*\"\w+\""

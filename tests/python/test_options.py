@@ -14,7 +14,7 @@ FUNCTIONS = {"run": lancet.open, "generate": lancet.Session.generate, "adapter":
 NO_KEYWORD = {("run", "timeout_s"): "a session is one process", ("run", "ranks_per_model"): "likewise", ("generate", "samples"): "a prompt may stand in the list several times"}
 # Which options commands have as flags.
 FLAGS = {
-    **{command: {"run": list(_options.DECLARED["run"])} for command in ("edit", "eval", "stats", "compare", "tune")},
+    **{command: {"run": list(_options.DECLARED["run"])} for command in ("edit", "erase", "eval", "stats", "compare", "tune")},
     "generate": {"generate": list(_options.DECLARED["generate"]), "run": ["devices", "dtype", "quantise_base"]},
     "export adapter": {"adapter": list(_options.DECLARED["adapter"])},
     "trace": {"run": ["devices", "dtype", "quantise_base"]},

@@ -24,7 +24,7 @@ namespace lancet {
 
 /// What a command does with the job: sections that it does not need may be absent (they are still checked when
 /// present).
-enum class JobPurpose { kEdit, kCompare, kTune, kEvaluate, kStatistics, kSession };
+enum class JobPurpose { kEdit, kCompare, kTune, kEvaluate, kStatistics, kSession, kErase };
 
 /// What is made even when a model's layers are split over devices.
 enum class Balance {
@@ -87,6 +87,26 @@ struct TuneOptions {
   bool objective_is_open = false;      ///< nobody named it: what the requests have no prompts for is left out
 };
 
+/// `erase:` of a job.
+struct EraseOptions {
+  std::optional<std::string> target;  ///< neutral one; nullopt: the model's own answer about made-up subjects
+  bool own_targets = EraseSpec::kOwnTargets.fallback;  ///< a request's own target comes before the neutral one
+  std::vector<std::string> prompts{
+      std::string(kPlaceMark)};  ///< templates with the request's prompt as {}, all of which are edited
+  int64_t samples = *EraseSpec::kSamples.fallback;
+  double temperature = *EraseSpec::kTemperature.fallback;
+  int64_t tokens = *EraseSpec::kTokens.fallback;  ///< length of a sampled answer
+
+  /// Training on related facts from the erased model.
+  struct Relearning {
+    RequestSource requests;
+    std::vector<int64_t> counts;  ///< ascending, each once
+    int64_t steps = *RelearnSpec::kSteps.fallback;
+    double lr = *RelearnSpec::kLr.fallback;
+  };
+  std::optional<Relearning> relearn;  ///< nullopt: not measured
+};
+
 /// Means by a metric's name, in [0, 1].
 using MetricShares = std::vector<std::pair<std::string, double>>;
 
@@ -110,6 +130,7 @@ struct JobConfig {
   std::vector<ExpectedFigures> expected;
   std::optional<OutputOptions> output;
   std::optional<TuneOptions> tune;
+  std::optional<EraseOptions> erase;
   RunOptions run;
   ConfigTree resolved;  ///< the job with every default filled in and every path absolute; runs as it is
 

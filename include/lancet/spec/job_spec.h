@@ -2,6 +2,7 @@
 #pragma once
 
 #include "lancet/spec/editor_spec.h"
+#include "lancet/spec/erase_spec.h"
 #include "lancet/spec/evaluate_spec.h"
 #include "lancet/spec/requests_spec.h"
 #include "lancet/spec/statistics_spec.h"
@@ -159,6 +160,8 @@ struct JobSpec {
       {.key = "output", .meaning = "what is written", .absent = "only where a command writes none"}, OutputSpec::kAll};
   static constexpr SectionOption kTune{
       {.key = "tune", .meaning = "what `lancet tune` tries", .absent = "only for other commands"}, TuneSpec::kAll};
+  static constexpr SectionOption kErase{
+      {.key = "erase", .meaning = "how `lancet erase` erases", .absent = "as by default"}, EraseSpec::kAll};
   static constexpr SectionOption kCompare{
       {.key = "compare",
        .meaning = "editors by label, for `lancet compare`: `{memit: {method: memit}, other: {method: alphaedit}}`",
@@ -173,9 +176,9 @@ struct JobSpec {
       {},
       Shape::kLabelledShares};
   static constexpr SectionOption kRun{{.key = "run", .meaning = "how the work is run"}, RunSpec::kAll};
-  static constexpr AnyOption kAll[] = {&kModel,    &kIgnoreConfigKeys, &kRequests, &kEditor, &kStatistics,
-                                       &kSchedule, &kContinueFrom,     &kEvaluate, &kAccept, &kOutput,
-                                       &kTune,     &kCompare,          &kExpect,   &kRun};
+  static constexpr AnyOption kAll[] = {
+      &kModel,  &kIgnoreConfigKeys, &kRequests, &kEditor, &kStatistics, &kSchedule, &kContinueFrom, &kEvaluate,
+      &kAccept, &kOutput,           &kTune,     &kErase,  &kCompare,    &kExpect,   &kRun};
 };
 
 }  // namespace lancet

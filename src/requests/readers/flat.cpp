@@ -25,7 +25,7 @@ void read_target(RecordReader& reader, EditRequest& request) {
   const Field target = reader.one_of({"target", "target_new"});
   if (target && target.value->is_object())
     reader.labelled(target, request.target, &request.target_id);
-  else
+  else if (target || reader.needs_target())
     request.target = reader.required(target, "text (what the model shall answer)").value_or("");
   if (const std::optional<std::string> id = reader.text(reader.field("target_id"))) request.target_id = *id;
 }

@@ -71,8 +71,9 @@ std::string shown(const RecordJson& value) {
 
 std::string RecordPlace::text() const { return cat(source, source.empty() ? "" : ": ", "record ", index); }
 
-RecordReader::RecordReader(const RecordJson& record, const RecordPlace& place, std::vector<std::string>& problems)
-    : record_(record), place_(place), problems_(problems), problems_before_(problems.size()) {}
+RecordReader::RecordReader(const RecordJson& record, const RecordPlace& place, std::vector<std::string>& problems,
+                           TargetNeed target)
+    : record_(record), place_(place), problems_(problems), problems_before_(problems.size()), target_(target) {}
 
 std::string RecordReader::where() const {
   std::vector<std::string> details;

@@ -31,6 +31,9 @@ struct RecordPlace {
 
 enum class SlipsIn { kAllObjects, kInnerObjects };
 
+/// Whether a record says what the model shall answer.
+enum class TargetNeed { kRequired, kOptional };
+
 /// Which keys of which objects a format's parser has looked for.
 class NotedKeys {
  public:
@@ -71,10 +74,12 @@ std::string shown(const RecordJson& value);
 class RecordReader {
  public:
   /// All outlive the reader.
-  RecordReader(const RecordJson& record, const RecordPlace& place, std::vector<std::string>& problems);
+  RecordReader(const RecordJson& record, const RecordPlace& place, std::vector<std::string>& problems,
+               TargetNeed target = TargetNeed::kRequired);
 
   bool is_good() const { return problems_.size() == problems_before_; }
   const RecordJson& record() const { return record_; }
+  bool needs_target() const { return target_ == TargetNeed::kRequired; }
 
   /// "requests.json: record 3 (case_id 17)".
   std::string where() const;
@@ -114,6 +119,7 @@ class RecordReader {
   const RecordPlace& place_;
   std::vector<std::string>& problems_;
   size_t problems_before_;
+  TargetNeed target_;
   mutable NotedKeys asked_;
 };
 

@@ -12,10 +12,12 @@ namespace {
 /// What both have: prompt with {}, subject, target_new: {str, id}, target_true: {str}, relation_id.
 EditRequest read_rewrite(RecordReader& reader, const Field& rewrite) {
   EditRequest request;
-  for (const char* key : {"prompt", "subject", "target_new"})
+  for (const char* key : {"prompt", "subject"})
     if (!rewrite.at(key)) reader.missing(rewrite.at(key).path, "text");
+  const Field target_new = rewrite.at("target_new");
+  if (!target_new && reader.needs_target()) reader.missing(target_new.path, "text");
   reader.fill(reader.text(rewrite.at("subject")), reader.text(rewrite.at("prompt")), request);
-  reader.labelled(rewrite.at("target_new"), request.target, &request.target_id);
+  if (target_new) reader.labelled(target_new, request.target, &request.target_id);
   if (const Field target = rewrite.at("target_true")) reader.labelled(target, request.target_true.emplace(), nullptr);
   request.relation = reader.text(rewrite.at("relation_id")).value_or("");
   return request;
