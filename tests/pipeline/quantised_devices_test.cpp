@@ -136,8 +136,8 @@ TEST(QuantisedOnDevices, AnEditEqualsTheCpus) {
 TEST(QuantisedOnDevices, AnEditOfExpertsInMxfp4IsTheUnpackedModels) {
   const testing::Mxfp4Twins twins = testing::mxfp4_twins(4);
   const EditRun plain = run_edit(twins.plain, {kCpu}, alone());
-  for (const std::vector<at::Device>& devices :
-       {std::vector{kCpu}, fake_devices(2), std::vector{fake_devices(1)[0], kCpu}})
+  const std::vector<at::Device> fake = fake_devices(2);
+  for (const std::vector<at::Device>& devices : {fake, std::vector{fake[0], kCpu}})
     expect_equal_edits(run_edit(twins.packed, devices, alone()), plain, cat(devices.size(), " devices"));
 }
 
