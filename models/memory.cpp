@@ -69,7 +69,8 @@ int64_t layer_bytes(const ModelConfig& config, LayerRange layers, at::ScalarType
     if (!quantised_size(config, spec, unedited)) continue;
     bytes += spec.size() * element_bytes(dtype);
     // of a matrix that has other weights too all is kept for these
-    if (config.quantised == nullptr || spec.is_whole()) bytes -= kept_bytes(spec);
+    const bool lies_apart = spec.is_whole() || has_all_experts(spec.stored.layout);
+    if (config.quantised == nullptr || lies_apart) bytes -= kept_bytes(spec);
   }
   return bytes;
 }
@@ -102,7 +103,8 @@ UnpackingBytes unpacking_bytes(const ModelConfig& config, LayerRange layers, at:
       const int64_t scratch = PackedMatrix::scratch_bytes(quantised->rows, quantised->columns, device);
       most.unpacked = std::max(most.unpacked, full + scratch);
       if (quantised->stored) {  // with other weights' rows; its parts, and at most twice their bytes
-        const int64_t rows = c10::multiply_integers(spec.stored.shape) / quantised->columns;
+        const int64_t matrices = has_all_experts(spec.stored.layout) ? spec.experts : 1;
+        const int64_t rows = c10::multiply_integers(spec.stored.shape) / (matrices * quantised->columns);
         most.loading = std::max(most.loading, 2 * packed_bytes(*quantised->stored, rows, quantised->columns));
       } else {
         most.loading = std::max(most.loading, full + scratch);

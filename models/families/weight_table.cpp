@@ -5,6 +5,7 @@
 #include <numeric>
 #include <optional>
 #include <set>
+#include <span>
 #include <stdexcept>
 
 #include "axis_sizes.h"
@@ -119,10 +120,35 @@ bool is_weight_type(DType dtype) {
   return dtype == DType::kBF16 || dtype == DType::kF16 || dtype == DType::kF32 || dtype == DType::kF64;
 }
 
+/// Finds the matrices of experts that lie in one tensor, where that is quantised; returns as find_quantised().
+bool find_quantised_experts(const ModelConfig& config, const Checkpoint& checkpoint, WeightSpec& spec,
+                            std::vector<std::string>& problems) {
+  const size_t known_problems = problems.size();
+  const std::vector<int64_t>& shape = spec.stored.shape;
+  const bool is_turned = spec.stored.layout == Layout::kByExpertColumns;
+  const MatrixPlace place{spec.stored.tensors.front(), shape[is_turned ? 2 : 1], shape[is_turned ? 1 : 2],
+                          spec.experts};
+  const std::optional<PackedSpec> all = find_packed(*config.quantised, checkpoint, place, problems);
+  if (!all) return problems.size() > known_problems;
+  const int64_t rows = spec.shape.front() / (spec.parts_axis() == 0 ? spec.experts : 1);
+  for (int64_t expert = 0; expert < spec.experts; ++expert) {
+    PackedSpec own = *all;
+    own.name = cat(spec.name, "[", expert, "]");
+    own.rows = rows;
+    own.slice = {spec.experts, expert, spec.stored.begin, is_turned ? all->rows / rows : 1};
+    own.stored_bytes = all->stored_bytes * rows / (all->rows * spec.experts);
+    spec.packed.push_back(std::move(own));
+  }
+  return true;
+}
+
 /// Finds the matrix's tensors where they are quantised; returns whether they are, or cannot be read.
 bool find_quantised(const ModelConfig& config, const Checkpoint& checkpoint, WeightSpec& spec,
                     std::vector<std::string>& problems) {
-  if (config.quantised == nullptr || spec.stored.shape.size() != 2) return false;
+  if (config.quantised == nullptr) return false;
+  if (has_all_experts(spec.stored.layout) && spec.shape.size() == 2)
+    return find_quantised_experts(config, checkpoint, spec, problems);
+  if (spec.stored.shape.size() != 2) return false;
   const size_t known_problems = problems.size();
   // quantised matrices are [out, in], also where the family stores its own [in, out]
   const bool is_turned = spec.stored.layout == Layout::kColumns;
@@ -212,7 +238,7 @@ int64_t WeightSpec::size() const { return product(shape); }
 std::vector<std::string> WeightSpec::tensor_names() const {
   if (packed.empty()) return stored.tensors;
   std::vector<std::string> names;
-  for (const PackedSpec& matrix : packed)
+  for (const PackedSpec& matrix : is_sliced() ? std::span(packed).first(1) : std::span(packed))
     for (const PackedPart& part : matrix.parts) names.push_back(part.tensor);
   return names;
 }

@@ -6,6 +6,7 @@
 #include "lancet/core/strings.h"
 #include "lancet/models/tensor_io.h"
 #include "lancet/models/tensor_reader.h"
+#include "lancet/quant/tensor_slice.h"
 #include "lancet/runtime/placement.h"
 
 namespace lancet {
@@ -42,6 +43,16 @@ Tensor part_by_group(const Tensor& stored, const WeightSpec& spec) {
   return outputs.unflatten(0, {groups, -1}).narrow(1, spec.stored.begin, size / groups);
 }
 
+/// The bytes of the one matrix that a slice is of, of those that the tensor has.
+TensorView view_of_matrix(TensorView stored, const PackedSpec& spec) {
+  const TensorSlice& slice = spec.slice;
+  if (slice.is_whole()) return stored;
+  const size_t bytes = stored.bytes.size() / static_cast<size_t>(slice.matrices);
+  stored.bytes = stored.bytes.subspan(static_cast<size_t>(slice.matrix) * bytes, bytes);
+  stored.shape.erase(stored.shape.begin());
+  return stored;
+}
+
 }  // namespace
 
 Tensor stored_part(const Tensor& stored, const WeightSpec& spec) {
@@ -61,6 +72,10 @@ void put_stored_part(const Tensor& stored, const WeightSpec& spec, const Tensor&
 
 std::vector<Tensor> stored_parts(const WeightSpec& spec, const Tensor& weight) {
   return weight.chunk(static_cast<int64_t>(spec.stored.tensors.size()), spec.parts_axis());
+}
+
+std::vector<Tensor> packed_parts(const WeightSpec& spec, const Tensor& weight) {
+  return weight.chunk(static_cast<int64_t>(spec.packed.size()), spec.parts_axis());
 }
 
 std::optional<TensorView> stored_view(const Checkpoint& checkpoint, const WeightSpec& spec) {
@@ -85,12 +100,12 @@ PackedMatrix read_packed(const Checkpoint& checkpoint, const PackedSpec& spec, a
   std::vector<size_t> read_parts;
   for (size_t i = 0; i < spec.parts.size(); ++i) {
     if (spec.parts[i].role == PartRole::kRecord) continue;
-    const TensorView stored = checkpoint.view(spec.parts[i].tensor);
+    const TensorView stored = view_of_matrix(checkpoint.view(spec.parts[i].tensor), spec);
     reads.push_back({stored, device, to_scalar_type(stored.dtype)});
     read_parts.push_back(i);
   }
   std::vector<Tensor> tensors = read_tensors(reads, [](int64_t) {});
-  for (size_t i = 0; i < tensors.size(); ++i) parts[read_parts[i]] = std::move(tensors[i]);
+  for (size_t i = 0; i < tensors.size(); ++i) parts[read_parts[i]] = slice_of_matrix(tensors[i], spec).contiguous();
   try {
     return PackedMatrix::assemble(spec, parts);
   } catch (const CheckpointError& error) {
@@ -98,12 +113,17 @@ PackedMatrix read_packed(const Checkpoint& checkpoint, const PackedSpec& spec, a
   }
 }
 
+Tensor read_unpacked(const Checkpoint& checkpoint, const WeightSpec& spec, at::Device device, at::ScalarType type) {
+  std::vector<Tensor> matrices;
+  for (const PackedSpec& matrix : spec.packed) matrices.push_back(read_packed(checkpoint, matrix, device).unpack(type));
+  if (matrices.size() == 1 && spec.packed.front().slice.is_whole()) return stored_part(matrices.front(), spec);
+  return torch::cat(matrices, spec.parts_axis());
+}
+
 Tensor read_stored(const Checkpoint& checkpoint, const WeightSpec& spec, at::ScalarType unpacked) {
+  if (!spec.packed.empty()) return read_unpacked(checkpoint, spec, Placement::host(), unpacked);
   std::vector<Tensor> tensors;
-  for (const PackedSpec& matrix : spec.packed)
-    tensors.push_back(read_packed(checkpoint, matrix, Placement::host()).unpack(unpacked));
-  if (spec.packed.empty())
-    for (const std::string& name : spec.stored.tensors) tensors.push_back(to_tensor(checkpoint.view(name)));
+  for (const std::string& name : spec.stored.tensors) tensors.push_back(to_tensor(checkpoint.view(name)));
   return tensors.size() == 1 ? stored_part(tensors.front(), spec) : torch::cat(tensors, spec.parts_axis());
 }
 

@@ -136,8 +136,12 @@ class DeviceLoader {
   QuantisedLinear packed(const WeightSpec& spec) {
     std::vector<QuantisedRows> parts;
     const int64_t rows = spec.packed.size() > 1 ? spec.packed.front().rows : spec.shape.front();
-    for (const PackedSpec& matrix : spec.packed)
-      parts.push_back({assembled(matrix), spec.stored.groups, spec.stored.begin, rows});
+    for (const PackedSpec& matrix : spec.packed) {
+      if (matrix.slice.is_whole())
+        parts.push_back({assembled(matrix), spec.stored.groups, spec.stored.begin, rows});
+      else
+        parts.push_back({read_packed(checkpoint_, matrix, device_), 1, 0, matrix.rows});
+    }
     return {std::move(parts), spec.parts_axis()};
   }
 

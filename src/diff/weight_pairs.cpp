@@ -63,8 +63,7 @@ std::string ComparedModel::content(const WeightSpec& spec) {
 }
 
 Tensor ComparedModel::read(const WeightSpec& spec, at::Device device) const {
-  if (!spec.packed.empty())
-    return stored_part(read_packed(checkpoint_, spec.packed.front(), device).unpack(at::kFloat), spec);
+  if (!spec.packed.empty()) return read_unpacked(checkpoint_, spec, device, at::kFloat);
   const TensorView view = checkpoint_.view(spec.stored.tensors.front());
   const std::array reads{TensorRead{view, device, to_scalar_type(view.dtype)}};
   return stored_part(read_tensors(reads, [](int64_t) {}).front(), spec);

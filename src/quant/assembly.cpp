@@ -115,6 +115,7 @@ void Assembly::settle_order() {
 }
 
 size_t Assembly::measure_scales() {
+  if (numbers_.scales.scalar_type() == at::kFloat8_e8m0fnu) return measured_.magnitude(numbers_.scales.to(at::kFloat));
   if (!spec_.code.nested) return measured_.magnitude(numbers_.scales);
   nested_table_ = measured_.magnitude(numbers_.nested.table);
   return measured_.magnitude(numbers_.nested.scales);

@@ -50,6 +50,11 @@ const TensorLayout& layout_of(MatrixPacking packing) {
   throw std::logic_error(cat("packing ", static_cast<int>(packing), " is of no format"));
 }
 
+/// The weight's name, which has no such end where its module's parameter is no linear layer's.
+std::string_view without_weight(std::string_view name) {
+  return name.ends_with(kWeight) ? name.substr(0, name.size() - kWeight.size()) : name;
+}
+
 int64_t bytes_of_grid(const MatrixCode& code, int64_t rows, int64_t columns, int64_t bytes_of_scale) {
   const int64_t codes = rows * blocks_of(columns * code.bits, 8);
   const int64_t scales = blocks_of(rows, code.block.rows) * blocks_of(columns, code.block.columns);
@@ -70,9 +75,12 @@ int64_t blocks_of(int64_t size, int64_t block) {
 
 std::optional<PackedSpec> find_packed(const QuantScheme& scheme, const Checkpoint& checkpoint, const MatrixPlace& place,
                                       std::vector<std::string>& problems) {
-  PackedSpec spec{.name = std::string(place.name), .rows = place.rows, .columns = place.columns};
-  if (!place.name.ends_with(kWeight)) return std::nullopt;  // no method quantises anything else
-  const std::string_view module = place.name.substr(0, place.name.size() - kWeight.size());
+  PackedSpec spec{.name = std::string(place.name),
+                  .rows = place.rows,
+                  .columns = place.columns,
+                  .slice = {.matrices = place.experts}};
+  if (!place.name.ends_with(kWeight) && place.experts == 0) return std::nullopt;  // no method quantises anything else
+  const std::string_view module = without_weight(place.name);
   const Trace trace = trace_of(checkpoint, spec.name, module);
   if (is_stored_as_it_is(trace)) return std::nullopt;
   PartFinder finder(checkpoint, spec, problems);
@@ -83,7 +91,7 @@ std::optional<PackedSpec> find_packed(const QuantScheme& scheme, const Checkpoin
   }
   spec.code = *code;
   const TensorLayout& layout = layout_of(code->packing);
-  if (!fits(layout, trace)) {
+  if (!fits(layout, trace) || layout.holds_experts != (place.experts > 0)) {
     finder.problem(trace.tensor, cat(trace.type ? cat("type ", dtype_name(*trace.type), ", ") : std::string(),
                                      "expected ", layout.meaning, ", as quantization_config says"));
     return std::nullopt;
@@ -99,7 +107,7 @@ std::vector<std::string> tensors_of_packing(const QuantScheme& scheme, const Che
                                             const PackedSpec& spec) {
   std::vector<std::string> names;
   for (const PackedPart& part : spec.parts) names.push_back(part.tensor);
-  for (std::string& name : scheme.aside_names(std::string_view(spec.name).substr(0, spec.name.size() - kWeight.size())))
+  for (std::string& name : scheme.aside_names(without_weight(spec.name)))
     if (checkpoint.contains(name)) names.push_back(std::move(name));
   return names;
 }

@@ -77,6 +77,13 @@ std::optional<MatrixCode> QuantScheme::code_of_packed(std::string_view module) c
   return rules_->code_of_packed(module);
 }
 
+std::string QuantScheme::unit_of(std::string_view tensor) const {
+  constexpr std::string_view kWeight = ".weight";
+  if (tensor.ends_with(kWeight)) tensor.remove_suffix(kWeight.size());
+  const QuantMethod* method = find_method(method_);
+  return std::string(method->unit == nullptr ? tensor : method->unit(tensor));
+}
+
 bool QuantScheme::leaves_aside(std::string_view tensor) const {
   return has_end(tensor, kAside) || has_end(tensor, kAsideOfCache);
 }

@@ -215,8 +215,20 @@ def test_latent_attention_that_would_compute_otherwise_is_refused(lancet, change
     assert result.returncode == CHECKPOINT and words in result.stderr, result.stderr
 
 
-def test_gpt_oss_in_mxfp4_is_refused_by_name(lancet):
+def test_gpt_oss_in_mxfp4_takes_its_packed_bytes(lancet):
+    values, parameters = BY_ROWS["gpt-oss-20b"]
+    skipped = ["model.layers.*.self_attn", "model.layers.*.mlp.router", "model.embed_tokens", "lm_head"]
     path = lancet.folder / "config.json"
-    path.write_text(json.dumps(BY_ROWS["gpt-oss-20b"][0] | {"quantization_config": {"quant_method": "mxfp4"}}))
-    result = lancet.run("inspect", path)
-    assert result.returncode == CHECKPOINT and "quant_method: 'mxfp4' is not read" in result.stderr
+    path.write_text(json.dumps(values | {"quantization_config": {"modules_to_not_convert": skipped, "quant_method": "mxfp4"}}))
+    result = lancet.run("inspect", path, "--json")
+    assert result.returncode == 0, result.stderr
+    found = json.loads(result.stdout)
+    assert found["parameters"] == parameters and found["quantised"] == "mxfp4"
+    result = lancet.run("plan", "--model", path, "--devices", "48GiB", "--json")
+    assert result.returncode == 0, result.stderr
+    weights = sum(stage["weights"] for stage in json.loads(result.stdout)["stages"])
+    of_experts = 24 * 32 * 3 * 2880 * 2880  # numbers: 4 bits each, and an exponent for 32; for each matrix a table of 1 KiB
+    packed = of_experts * 17 // 32 + 24 * 32 * 3 * 1024
+    edited = 5 * (2 * of_experts - packed) // (24 * 3)  # five layers' down projections, in bf16 while a job runs
+    assert weights == 2 * (parameters - of_experts) + packed + edited
+

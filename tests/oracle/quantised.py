@@ -201,6 +201,22 @@ def compressed(seed, bits, symmetric, group, dtype=torch.bfloat16, rows=40, colu
     return Quantised(config, {f"{MODULE}.{key}": value for key, value in tensors.items()}, weight)
 
 
+FLOAT4 = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0]
+
+
+def mxfp4(seed, name, experts, rows, columns):
+    """Of all experts in one tensor; `weight` is [experts, rows, columns]. A code has its sign first, two codes lie in a byte, low half first."""
+    random = torch.Generator().manual_seed(seed)
+    codes = codes_of(random, (experts, rows, columns // 32, 32), 4)
+    exponents = torch.randint(119, 124, (experts, rows, columns // 32), generator=random)
+    blocks = (codes[..., 0::2] + 16 * codes[..., 1::2]).to(torch.uint8)
+    numbers = torch.tensor(FLOAT4)[codes % 8] * torch.where(codes >= 8, -1.0, 1.0)
+    weight = (numbers * 2.0 ** (exponents - 127).float()[..., None]).reshape(experts, rows, columns)
+    skipped = ["model.layers.*.self_attn", "model.layers.*.mlp.router", "model.embed_tokens", "lm_head"]
+    tensors = {f"{name}_blocks": blocks, f"{name}_scales": exponents.to(torch.uint8)}
+    return Quantised({"quant_method": "mxfp4", "modules_to_not_convert": skipped}, tensors, weight)
+
+
 VARIANTS = {
     **{f"gptq-{bits}": (gptq, dict(seed=bits, bits=bits, group=32)) for bits in (2, 3, 4, 8)},
     **{f"gptq-{bits}-mixed": (gptq, dict(seed=10 + bits, bits=bits, group=32, order="mixed", symmetric=False)) for bits in (2, 3, 4, 8)},

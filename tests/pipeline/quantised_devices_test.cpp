@@ -6,12 +6,14 @@
 
 #include "lancet/core/strings.h"
 #include "lancet/models/batching.h"
+#include "lancet/models/memory.h"
 #include "lancet/models/stored_part.h"
 #include "lancet/training/values.h"
 #include "support/edit_run.h"
 #include "support/edit_setup.h"
 #include "support/fake_device.h"
 #include "support/gptq_model.h"
+#include "support/mxfp4_model.h"
 #include "support/thread_ranks.h"
 #include "support/tiny_model.h"
 
@@ -127,6 +129,30 @@ TEST(QuantisedOnDevices, AnEditEqualsTheCpus) {
     for (const std::vector<at::Device>& devices :
          {std::vector{fake[0]}, fake, std::vector{kCpu, fake[0]}, std::vector{fake[0], fake[1], kCpu}})
       expect_equal_edits(run_edit(tiny, devices, alone(), base.quantiser), cpu, base.name);
+  }
+}
+
+/// Experts in one tensor, of which each is packed for itself; with the bits of the same model unpacked.
+TEST(QuantisedOnDevices, AnEditOfExpertsInMxfp4IsTheUnpackedModels) {
+  const testing::Mxfp4Twins twins = testing::mxfp4_twins(4);
+  const EditRun plain = run_edit(twins.plain, {kCpu}, alone());
+  const std::vector<at::Device> fake = fake_devices(2);
+  for (const std::vector<at::Device>& devices : {fake, std::vector{fake[0], kCpu}})
+    expect_equal_edits(run_edit(twins.packed, devices, alone()), plain, cat(devices.size(), " devices"));
+}
+
+TEST(QuantisedOnDevices, ExpertsInMxfp4TakeTheirPackedBytes) {
+  const testing::Mxfp4Twins twins = testing::mxfp4_twins(2);
+  const at::Device device = fake_devices(1)[0];
+  const Placement placement = plan_placement(2, std::vector{device}, at::kBFloat16);
+  const std::vector<WeightId> none, some{{WeightKind::kDown, 1}, {WeightKind::kGate, 0}};
+  for (const std::vector<WeightId>& edited : {none, some}) {
+    const int64_t before = testing::fake_bytes_live(0);
+    const CausalLM model = CausalLM::load(twins.packed.checkpoint, twins.packed.config, placement, {edited, {}});
+    const int64_t live = testing::fake_bytes_live(0) - before;
+    const int64_t foretold = weight_bytes(twins.packed.config, {0, 2}, at::kBFloat16, {edited, {}});
+    EXPECT_GE(live, foretold);
+    EXPECT_LE(static_cast<double>(live), 1.03 * static_cast<double>(foretold));  // rotary tables
   }
 }
 

@@ -32,7 +32,8 @@ const std::map<std::string, MatrixPacking> kPackings{{"bitsandbytes-4", MatrixPa
                                                      {"awq", MatrixPacking::kAwq},
                                                      {"float8", MatrixPacking::kFloat8},
                                                      {"compressed-packed", MatrixPacking::kCompressedPacked},
-                                                     {"compressed-int8", MatrixPacking::kCompressedInt8}};
+                                                     {"compressed-int8", MatrixPacking::kCompressedInt8},
+                                                     {"mxfp4", MatrixPacking::kMxfp4}};
 const std::map<std::string, ZeroPoints> kZeroPoints{
     {"none", ZeroPoints::kNone}, {"stored", ZeroPoints::kStored}, {"stored_less_one", ZeroPoints::kStoredLessOne}};
 

@@ -119,6 +119,13 @@ inline StoredMatrix stored_compressed_int8(int64_t rows, int64_t columns) {
   return stored;
 }
 
+inline StoredMatrix stored_mxfp4(int64_t rows, int64_t columns) {
+  StoredMatrix stored("MXFP4", rows, columns, {.packing = MatrixPacking::kMxfp4, .bits = 4, .block = {1, 32}});
+  stored.add(PartRole::kCodes, torch::zeros({rows, columns / 32, 16}, at::kByte));
+  stored.add(PartRole::kScales, torch::full({rows, columns / 32}, 120, at::kByte));
+  return stored;
+}
+
 /// All numbers 0. Rows in steps of 32, columns in steps of 64.
 inline std::vector<StoredMatrix> one_of_each_format(int64_t rows, int64_t columns) {
   return {stored_gptq(rows, columns, 2, ZeroPoints::kStored),
@@ -133,7 +140,8 @@ inline std::vector<StoredMatrix> one_of_each_format(int64_t rows, int64_t column
           stored_compressed(rows, columns, 4, ZeroPoints::kNone, 64),
           stored_compressed(rows, columns, 4, ZeroPoints::kStored, 0),
           stored_compressed(rows, columns, 8, ZeroPoints::kStored, 64),
-          stored_compressed_int8(rows, columns)};
+          stored_compressed_int8(rows, columns),
+          stored_mxfp4(rows, columns)};
 }
 
 }  // namespace lancet::testing

@@ -17,6 +17,9 @@ Tensor stored_part(const Tensor& stored, const WeightSpec& spec);
 /// The weight's parts in the order of StoredPlace::tensors: views.
 std::vector<Tensor> stored_parts(const WeightSpec& spec, const Tensor& weight);
 
+/// The weight's parts in the order of WeightSpec::packed: views.
+std::vector<Tensor> packed_parts(const WeightSpec& spec, const Tensor& weight);
+
 /// Writes a weight, or its part of one tensor, in its own shape, to its place in a tensor of the stored shape.
 void put_stored_part(const Tensor& stored, const WeightSpec& spec, const Tensor& weight);
 
@@ -26,6 +29,9 @@ std::optional<TensorView> stored_view(const Checkpoint& checkpoint, const Weight
 
 /// A matrix that the checkpoint has quantised, on `device`, in memory of its own. Throws: CheckpointError.
 PackedMatrix read_packed(const Checkpoint& checkpoint, const PackedSpec& spec, at::Device device);
+
+/// The whole of a weight that the checkpoint has quantised, unpacked to `type` on `device`. Throws: as read_stored().
+Tensor read_unpacked(const Checkpoint& checkpoint, const WeightSpec& spec, at::Device device, at::ScalarType type);
 
 /// The weight as the checkpoint stores it, on the host: in its stored type, or unpacked to `unpacked` where it is
 /// quantised. Only to be read: it may be the file's memory. Throws: CheckpointError; NumericError when that type cannot

@@ -36,10 +36,13 @@ struct WeightSpec {
   std::vector<int64_t> shape;  ///< [out, in] for matrices
   StoredPlace stored;
   int64_t experts = 1;  ///< which each have a part of the weight, one after the other along parts_axis()
-  /// How each of the tensors is packed, where the checkpoint has it quantised; else empty.
+  /// How each of the tensors is packed, or of experts in one tensor each one's matrix, where the checkpoint has them
+  /// quantised; else empty. Of the latter `stored` is the tensor that a model in full precision has.
   std::vector<PackedSpec> packed = {};
 
-  int64_t size() const;   ///< numbers
+  int64_t size() const;  ///< numbers
+  /// Whether experts are packed in one tensor: `packed` has each one's slice.
+  bool is_sliced() const { return !packed.empty() && !packed.front().slice.is_whole(); }
   bool is_whole() const;  ///< the only weight of its tensors
   /// Names of all tensors that the weight is read from.
   std::vector<std::string> tensor_names() const;

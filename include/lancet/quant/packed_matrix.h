@@ -3,6 +3,7 @@
 //   bitsandbytes             f32: (table or whole number) * scale; int8: that / 127, as a product with f32(1 / 127)
 //   GPTQ, AWQ                in the scales' type (f16, as a rule): scale * (number - zero point)
 //   fp8                      f32: number * scale
+//   MXFP4                    bf16, in which it is exact: number * 2^exponent
 //   compressed-tensors, all  in the scales' type: (number - zero point) * scale
 // and after that rounded once to the type that was asked for.
 #pragma once

@@ -17,10 +17,12 @@ namespace lancet {
 struct MatrixPlace {
   std::string_view name;  ///< name of the weight, as it would be stored if it were not quantised
   int64_t rows = 0, columns = 0;
+  int64_t experts = 0;  ///< whose matrices of that size lie in one tensor; 0: the matrix has a tensor of its own
 };
 
 /// How the matrix is packed in the checkpoint. nullopt: it is not, and lies under its own name or not at all; or what
-/// is there cannot be read, and why has been added to `problems` ("TENSOR: expected ..., got ...").
+/// is there cannot be read, and why has been added to `problems` ("TENSOR: expected ..., got ..."). Of experts in one
+/// tensor the spec is of any one's matrix, without a place among them, and counts the bytes of all.
 std::optional<PackedSpec> find_packed(const QuantScheme& scheme, const Checkpoint& checkpoint, const MatrixPlace& place,
                                       std::vector<std::string>& problems);
 

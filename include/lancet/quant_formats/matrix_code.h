@@ -13,7 +13,8 @@ enum class MatrixPacking {
   kAwq,               ///< whole numbers of 4 bits, packed along the outputs in an order of its own
   kFloat8,            ///< E4M3
   kCompressedPacked,  ///< compressed-tensors: whole numbers packed along the inputs, row by row
-  kCompressedInt8     ///< compressed-tensors: whole numbers of a byte
+  kCompressedInt8,    ///< compressed-tensors: whole numbers of a byte
+  kMxfp4              ///< E2M1, two a byte, of all experts in one tensor; exponents (E8M0) of blocks of 32
 };
 
 /// Neighbours in a matrix [out, in] that share a scale; 0: all there are in that direction.

@@ -33,6 +33,9 @@ class QuantScheme {
   std::optional<MatrixCode> code_of(std::string_view module) const;
   /// Returns the code where tensors show that the weight is quantised, whatever lists say.
   std::optional<MatrixCode> code_of_packed(std::string_view module) const;
+  /// Name of the module around a weight's `tensor` that the method has quantised as a whole, or not at all: as a rule
+  /// the weight's own.
+  std::string unit_of(std::string_view tensor) const;
   /// Whether a tensor is for computing with quantised activations, which lancet leaves in full precision: scales of
   /// inputs, outputs, and of kept keys and values.
   bool leaves_aside(std::string_view tensor) const;

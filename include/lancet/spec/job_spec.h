@@ -44,10 +44,11 @@ struct OutputSpec {
   static constexpr std::string_view kFormats[] = {"auto", "checkpoint", "adapter", "mixed", "quantised"};
   static constexpr ChoiceOption kFormat{
       {.key = "format",
-       .meaning = "`checkpoint`: the model with its edited weights in the types that it has; `adapter`: a LoRA adapter "
-                  "for the untouched model; of a quantised model also `mixed`: edited weights in full precision, the "
-                  "others as they are, and `quantised`: edited weights in the model's own format; `auto`: `adapter` "
-                  "where quantised weights are edited, else `checkpoint`"},
+       .meaning =
+           "`checkpoint`: the model with its edited weights in the types that it has; `adapter`: a LoRA adapter "
+           "for the untouched model; of a quantised model also `mixed`: edited weights in full precision, the "
+           "others as they are, and `quantised`: edited weights in the model's own format; `auto`: `adapter` "
+           "where quantised weights are edited, `mixed` where these are experts in one tensor, else `checkpoint`"},
       kFormats};
   static constexpr std::string_view kRoundings[] = {"edits", "statistics", "nearest"};
   static constexpr ChoiceOption kRounding{

@@ -3,12 +3,12 @@
 #include <torch/types.h>
 
 #include <map>
+#include <set>
 
 #include "edited_tensors.h"
 #include "forms.h"
 #include "lancet/checkpoint/checkpoint_export.h"
 #include "lancet/core/strings.h"
-#include "lancet/models/module_name.h"
 #include "lancet/models/tensor_io.h"
 #include "lancet/models/weight_table.h"
 #include "lancet/quant_formats/find_packed.h"
@@ -48,14 +48,19 @@ class MixedForm final : public OutputForm {
     EditedTensors edited(files_);
     std::map<std::string, std::vector<std::string>> packed;  // of each such tensor the parts that it replaces
     std::map<std::string, Layout> layouts;
-    std::vector<std::string> others;
-    for (const WeightSpec& spec : resolve_weights(files_.config, files_.checkpoint)) {
+    const std::vector<WeightSpec> table = resolve_weights(files_.config, files_.checkpoint);
+    const std::set<std::string> units = edited_units(table, entries);
+    std::set<std::string> others;
+    for (const WeightSpec& spec : table) {
       const WeightTransaction::Entry* entry = find(entries, spec.id);
-      if (entry != nullptr) edited.add(spec, *entry);
+      if (entry != nullptr)
+        edited.add(spec, *entry);
+      else if (spec.is_sliced() && units.contains(unit_of(spec.stored.tensors.front())))
+        edited.add_as_it_is(spec);
       for (size_t i = 0; i < spec.packed.size(); ++i) {
-        const std::string& name = spec.stored.tensors[i];
-        if (entry == nullptr) {
-          others.emplace_back(module_of(name));
+        const std::string& name = spec.stored.tensors[spec.is_sliced() ? 0 : i];
+        if (!units.contains(unit_of(name))) {
+          others.insert(unit_of(name));
           continue;
         }
         layouts[name] = weight_spec(files_.config, spec.id).stored.layout;
@@ -64,7 +69,6 @@ class MixedForm final : public OutputForm {
     }
     std::vector<TensorSource> replaced;
     std::vector<TensorExchange> exchanged;
-    std::vector<std::string> modules;
     std::vector<Tensor> turned;  // [in, out], as the family stores its own
     for (const auto& [name, tensor] : edited.all()) {
       if (!packed.contains(name)) {
@@ -73,17 +77,27 @@ class MixedForm final : public OutputForm {
       }
       turned.push_back(layouts.at(name) == Layout::kColumns ? tensor.t().contiguous() : tensor);
       exchanged.push_back({packed.at(name), {to_source(name, turned.back())}});
-      modules.emplace_back(module_of(name));
     }
-    std::erase_if(others, [&](const std::string& name) { return std::ranges::find(modules, name) != modules.end(); });
+    const std::vector<std::string> modules(units.begin(), units.end()), kept(others.begin(), others.end());
     export_checkpoint(files_.checkpoint,
                       {.replaced = replaced,
                        .exchanged = exchanged,
-                       .config_text = with_unquantised(files_.checkpoint.config_text(), modules, others)},
+                       .config_text = with_unquantised(files_.checkpoint.config_text(), modules, kept)},
                       folder);
   }
 
  private:
+  std::string unit_of(const std::string& tensor) const { return files_.config.quantised->unit_of(tensor); }
+
+  /// Modules of which any packed weight is edited: no other matrix of theirs stays packed.
+  std::set<std::string> edited_units(const std::vector<WeightSpec>& table, Entries entries) const {
+    std::set<std::string> units;
+    for (const WeightSpec& spec : table)
+      if (!spec.packed.empty() && find(entries, spec.id) != nullptr)
+        for (const std::string& name : spec.stored.tensors) units.insert(unit_of(name));
+    return units;
+  }
+
   const ModelFiles& files_;
 };
 

@@ -19,10 +19,16 @@ void EditedTensors::add(const WeightSpec& spec, const WeightTransaction::Entry& 
   }
 }
 
+void EditedTensors::add_as_it_is(const WeightSpec& spec) {
+  const at::ScalarType type = to_scalar_type(files_.config.dtype);
+  const std::vector<Tensor> parts = stored_parts(spec, read_stored(files_.checkpoint, spec, type));
+  for (size_t i = 0; i < parts.size(); ++i) put_stored_part(place(spec, i, type), spec, parts[i]);
+}
+
 const Tensor& EditedTensors::place(const WeightSpec& spec, size_t part, at::ScalarType type) {
   Tensor& stored = tensors_[spec.stored.tensors[part]];
   if (stored.defined()) return stored;
-  if (spec.is_whole())
+  if (spec.is_whole() || spec.is_sliced())
     stored = torch::empty(spec.stored.shape, type);
   else if (spec.packed.empty())
     stored = to_tensor(files_.checkpoint.view(spec.stored.tensors[part])).clone();

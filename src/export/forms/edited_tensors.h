@@ -17,11 +17,13 @@ class EditedTensors {
 
   /// Puts an edited weight, as it is written, among them.
   void add(const WeightSpec& spec, const WeightTransaction::Entry& entry);
+  /// Puts a packed weight that is not edited among them, unpacked.
+  void add_as_it_is(const WeightSpec& spec);
 
   const std::map<std::string, Tensor>& all() const { return tensors_; }
 
  private:
-  /// [StoredPlace::shape]. What other weights have of it is as it was.
+  /// [StoredPlace::shape]. What other weights have of it is as it was; of packed experts all have to be added.
   const Tensor& place(const WeightSpec& spec, size_t part, at::ScalarType type);
 
   const ModelFiles& files_;

@@ -14,9 +14,10 @@ namespace {
 
 /// Names among the weights that are edited.
 struct EditedKinds {
-  std::string quantised;  ///< the first such one's name; empty: there is none
-  std::string part;       ///< name of one that shares a quantised tensor with others
-  std::string other;      ///< name of one whose keys have no statistics
+  std::string quantised;     ///< the first such one's name; empty: there is none
+  bool has_experts = false;  ///< quantised ones in one tensor, which no adapter changes
+  std::string part;          ///< name of one that shares a quantised tensor with others
+  std::string other;         ///< name of one whose keys have no statistics
 
   bool has_quantised() const { return !quantised.empty(); }
 };
@@ -27,7 +28,8 @@ EditedKinds kinds_of(const ModelFiles& files, const std::vector<WeightId>& edite
     if (std::ranges::find(edited, spec.id) == edited.end()) continue;
     if (spec.packed.empty()) continue;
     if (!kinds.has_quantised()) kinds.quantised = spec.name;
-    if (!spec.is_whole()) kinds.part = spec.name;
+    kinds.has_experts = kinds.has_experts || spec.is_sliced();
+    if (!spec.is_whole() && !spec.is_sliced()) kinds.part = spec.name;
     if (spec.id.kind != WeightKind::kDown) kinds.other = spec.name;
   }
   return kinds;
@@ -54,7 +56,9 @@ OutputOptions resolve_output(const OutputOptions& asked, const ModelFiles& files
   const EditedKinds kinds = kinds_of(files, edited);
   OutputOptions resolved = asked;
   if (asked.format == OutputFormat::kAuto)
-    resolved.format = kinds.has_quantised() ? OutputFormat::kAdapter : OutputFormat::kCheckpoint;
+    resolved.format = kinds.has_experts       ? OutputFormat::kMixed
+                      : kinds.has_quantised() ? OutputFormat::kAdapter
+                                              : OutputFormat::kCheckpoint;
   if (asked.format == OutputFormat::kCheckpoint && kinds.has_quantised())
     throw ConfigError(cat(where(files, "checkpoint"), kinds.quantised, " is quantised (",
                           files.config.quantised->method(),

@@ -15,6 +15,7 @@
 #include "lancet/models/tensor_io.h"
 #include "lancet/models/weight_table.h"
 #include "lancet/quant/pack.h"
+#include "lancet/quant/tensor_slice.h"
 #include "weighted_error.h"
 
 namespace lancet {
@@ -59,12 +60,7 @@ class QuantisedForm final : public OutputForm {
   }
 
   void write(Entries entries, const std::filesystem::path& folder) const override {
-    std::vector<Tensor> kept;
-    std::vector<TensorSource> replaced;
-    const auto replace = [&](const std::string& name, const Tensor& tensor) {
-      kept.push_back(tensor.to(Placement::host()).contiguous());
-      replaced.push_back(to_source(name, kept.back()));
-    };
+    std::map<std::string, Tensor> tensors;
     EditedTensors full(parts_.files);
     for (const WeightTransaction::Entry& entry : entries) {
       const WeightSpec& spec = spec_of(entry.id);
@@ -75,8 +71,10 @@ class QuantisedForm final : public OutputForm {
       const std::vector<std::vector<Tensor>>& packed = packed_.at(entry.id);
       for (size_t i = 0; i < packed.size(); ++i)
         for (size_t p = 0; p < packed[i].size(); ++p)
-          if (packed[i][p].defined()) replace(spec.packed[i].parts[p].tensor, packed[i][p]);
+          if (packed[i][p].defined()) put(packed[i][p], spec.packed[i], spec.packed[i].parts[p].tensor, tensors);
     }
+    std::vector<TensorSource> replaced;
+    for (const auto& [name, tensor] : tensors) replaced.push_back(to_source(name, tensor));
     for (const auto& [name, tensor] : full.all()) replaced.push_back(to_source(name, tensor));
     export_checkpoint(parts_.files.checkpoint, {.replaced = replaced}, folder);
   }
@@ -117,7 +115,8 @@ class QuantisedForm final : public OutputForm {
   Tensor packed_and_read(const WeightSpec& spec, const WeightTransaction::Entry& entry) {
     std::vector<std::vector<Tensor>>& packed = packed_[spec.id];
     packed.clear();
-    const std::vector<Tensor> weights = stored_parts(spec, entry.master);
+    const std::vector<Tensor> weights = packed_parts(spec, entry.master);
+    const std::vector<Tensor> unedited = packed_parts(spec, entry.base);
     const int64_t parts = static_cast<int64_t>(weights.size());
     const bool is_down = spec.id.kind == WeightKind::kDown;
     const Tensor keys_FN = keys_.at(spec.id);
@@ -126,17 +125,21 @@ class QuantisedForm final : public OutputForm {
     std::vector<Tensor> read;
     for (int64_t i = 0; i < parts; ++i) {
       const auto at = static_cast<size_t>(i);
-      Tensor importance;
-      if (needs_moments(parts_.options)) {
-        const Tensor own_moment = parts > 1 ? moment[i] : moment;
-        const Tensor keys = keys_FN.narrow(0, i * own_moment.size(0), own_moment.size(0));
-        importance = parts_.options.rounding == OutputRounding::kEdits
-                         ? with_keys(own_moment.clone(), parts_.options.covariance_weight, keys)
-                         : own_moment;
-        importance = importance.to(entry.master.device());
-      }
       const PackedSpec& matrix = spec.packed[at];
-      packed.push_back(repack(weights[at].contiguous(), matrix, before(matrix), importance));
+      // experts that no request reaches keep their bytes, the signs of zeros included
+      const bool stays =
+          parts > 1 && weights[at].equal(unedited[at].to(weights[at].device(), weights[at].scalar_type()));
+      if (stays) {
+        packed.push_back(before(matrix, weights[at].device()));
+      } else {
+        Tensor importance;
+        if (needs_moments(parts_.options)) {
+          const Tensor own_moment = parts > 1 ? moment[i] : moment;
+          importance = importance_of(own_moment, keys_FN.narrow(0, i * own_moment.size(0), own_moment.size(0)));
+          importance = importance.to(entry.master.device());
+        }
+        packed.push_back(repack(weights[at].contiguous(), matrix, before(matrix, Placement::host()), importance));
+      }
       read.push_back(PackedMatrix::assemble(matrix, packed.back()).unpack(entry.original.scalar_type()));
     }
     const Tensor whole =
@@ -145,10 +148,31 @@ class QuantisedForm final : public OutputForm {
     return whole;
   }
 
-  std::vector<Tensor> before(const PackedSpec& matrix) const {
+  /// What errors of a matrix's inputs are weighed by.
+  Tensor importance_of(const Tensor& moment, const Tensor& keys) const {
+    const OutputOptions& options = parts_.options;
+    return options.rounding == OutputRounding::kEdits ? with_keys(moment.clone(), options.covariance_weight, keys)
+                                                      : moment;
+  }
+
+  /// The matrix's tensors in the file.
+  std::vector<Tensor> before(const PackedSpec& matrix, at::Device device) const {
     std::vector<Tensor> parts;
-    for (const PackedPart& part : matrix.parts) parts.push_back(to_tensor(parts_.files.checkpoint.view(part.tensor)));
+    for (const PackedPart& part : matrix.parts)
+      parts.push_back(slice_of(to_tensor(parts_.files.checkpoint.view(part.tensor)), matrix).to(device));
     return parts;
+  }
+
+  /// Puts a part of a matrix among whole tensors of the file, on the host.
+  void put(const Tensor& part, const PackedSpec& matrix, const std::string& name,
+           std::map<std::string, Tensor>& tensors) const {
+    Tensor& whole = tensors[name];
+    if (matrix.slice.is_whole()) {
+      whole = part.to(Placement::host()).contiguous();
+      return;
+    }
+    if (!whole.defined()) whole = to_tensor(parts_.files.checkpoint.view(name)).clone();
+    slice_of(whole, matrix).copy_(part);
   }
 
   void note_losses(const WeightSpec& spec, const WeightTransaction::Entry& entry, const Tensor& read,

@@ -31,6 +31,7 @@ struct MatrixCodec {
   void (*add_parts)(NewParts& parts) = nullptr;
 
   bool has_outputs_last = false;  ///< scales are [groups, rows] in files, not [rows, groups]
+  bool has_exponents = false;     ///< scales are E8M0, in files as bytes without a type
   bool has_flat_blocks = false;   ///< scales are those of PackedSpec::block_size numbers of the flattened matrix
 
   /// Quantises a weight [out, in] of a floating type, with an even number of columns where codes have 4 bits, as the
@@ -46,10 +47,11 @@ extern const MatrixCodec kAwqCodec;
 extern const MatrixCodec kFloat8Codec;
 extern const MatrixCodec kCompressedPackedCodec;
 extern const MatrixCodec kCompressedInt8Codec;
+extern const MatrixCodec kMxfp4Codec;
 
 inline constexpr const MatrixCodec* kMatrixCodecs[] = {
     &kBitsAndBytes4Codec, &kBitsAndBytes8Codec,    &kGptqCodec,           &kAwqCodec,
-    &kFloat8Codec,        &kCompressedPackedCodec, &kCompressedInt8Codec,
+    &kFloat8Codec,        &kCompressedPackedCodec, &kCompressedInt8Codec, &kMxfp4Codec,
 };
 
 /// Throws: std::logic_error when there is no row of it.

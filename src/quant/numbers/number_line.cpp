@@ -44,6 +44,20 @@ NumberLine NumberLine::float8(at::ScalarType type) {
   return line;
 }
 
+NumberLine NumberLine::float4(at::Device device) {
+  NumberLine line;
+  line.kind_ = Kind::kFloat4;
+  line.reach_ = line.largest_number_ = kLargestFloat4;
+  std::vector<float> borders;  // of magnitudes, whose codes are their places
+  for (size_t code = 0; code < 7; ++code) {
+    const float border = (kFloat4Numbers[code] + kFloat4Numbers[code + 1]) / 2;
+    borders.push_back(code % 2 == 0 ? border : std::nextafter(border, 0.0F));  // of two that are as near the even code
+  }
+  line.table_ = sent_to(device, torch::tensor(std::vector<float>(kFloat4Numbers.begin(), kFloat4Numbers.end())));
+  line.borders_ = sent_to(device, torch::tensor(borders));
+  return line;
+}
+
 NumberLine NumberLine::whole(const MatrixCode& code, at::ScalarType type) {
   NumberLine line;
   line.type_ = type;
@@ -76,6 +90,13 @@ Tensor NumberLine::whole_codes(const Tensor& numbers, const LineScales& at) cons
   return places.clamp_(least_code_, largest_code_).to(at::kByte);
 }
 
+Tensor NumberLine::float4_codes(const Tensor& numbers, const LineScales& at) const {
+  constexpr int64_t kSign = 8;
+  const Tensor scaled = numbers / at.scales;
+  const Tensor codes = at::bucketize(scaled.abs(), borders_, /*out_int32=*/true).to(at::kByte);
+  return codes.add_(scaled.signbit().to(at::kByte).mul_(kSign));
+}
+
 Tensor NumberLine::codes(const Tensor& numbers, const LineScales& at) const {
   switch (kind_) {
     case Kind::kWhole:
@@ -91,6 +112,8 @@ Tensor NumberLine::codes(const Tensor& numbers, const LineScales& at) const {
           .clamp_(-kLargestFloat8, kLargestFloat8)
           .to(at::kFloat8_e4m3fn)
           .view(at::kByte);
+    case Kind::kFloat4:
+      return float4_codes(numbers, at);
   }
   return {};
 }
@@ -108,6 +131,7 @@ Tensor NumberLine::values(const Tensor& codes, const LineScales& at) const {
       return factor_ != 1 ? numbers.mul_(factor_) : numbers;
     }
     case Kind::kTable:
+    case Kind::kFloat4:
       return table_.index_select(0, codes.flatten().to(at::kInt)).view(codes.sizes()).mul_(scales);
     case Kind::kFloat8:
       return codes.view(at::kFloat8_e4m3fn).to(type_).mul_(scales);

@@ -21,6 +21,8 @@ class NumberLine {
   /// Numbers of a table by codes of 4 bits; the largest magnitude is 1.
   static NumberLine table(const std::array<float, 16>& numbers, at::Device device);
   static NumberLine float8(at::ScalarType type);
+  /// E2M1, whose scales are powers of two.
+  static NumberLine float4(at::Device device);
   /// Whole numbers as a code says: of so many bits, with zero points or without.
   static NumberLine whole(const MatrixCode& code, at::ScalarType type);
   /// Whole numbers from -127 to 127 whose scale is the largest number itself, as in bitsandbytes.
@@ -43,13 +45,14 @@ class NumberLine {
   /// A scale of 0 is for nothing then.
   bool divides_by_scales() const { return kind_ == Kind::kWhole && factor_ == 1; }
   /// Whether scales may be powers of two: some programs keep those of E4M3 in 8 bits, which hold an exponent.
-  bool has_exponent_scales() const { return kind_ == Kind::kFloat8; }
+  bool has_exponent_scales() const { return kind_ == Kind::kFloat8 || kind_ == Kind::kFloat4; }
 
  private:
-  enum class Kind { kWhole, kTable, kFloat8 };
+  enum class Kind { kWhole, kTable, kFloat8, kFloat4 };
 
   NumberLine() = default;
   Tensor whole_codes(const Tensor& numbers, const LineScales& at) const;
+  Tensor float4_codes(const Tensor& numbers, const LineScales& at) const;
 
   Kind kind_ = Kind::kWhole;
   at::ScalarType type_ = at::kFloat;

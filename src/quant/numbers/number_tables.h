@@ -13,6 +13,8 @@ inline constexpr double kInt8Factor = 7.874015718698502e-3;
 inline constexpr double kLargestOfSignedByte = 128;
 /// Largest number of E4M3.
 inline constexpr double kLargestFloat8 = 448;
+/// Largest number of E2M1.
+inline constexpr double kLargestFloat4 = 6;
 /// Divisor in the place of one that is smaller, as bitsandbytes has it.
 inline constexpr double kLeastDivisor = 1e-38;
 
@@ -41,6 +43,10 @@ inline constexpr std::array<float, 16> kFp4Numbers{
     0.0625F / 12,  8.0F / 12,  1.0F,  4.0F / 12,  0.5F,  2.0F / 12,  0.25F,
     0.0F,  // and 8 to 15
     -0.0625F / 12, -8.0F / 12, -1.0F, -4.0F / 12, -0.5F, -2.0F / 12, -0.25F};
+
+/// E2M1, by code: a sign, two bits of an exponent and one of a mantissa.
+inline constexpr std::array<float, 16> kFloat4Numbers{0.0F,  0.5F,  1.0F,  1.5F,  2.0F,  3.0F,  4.0F,  6.0F,
+                                                      -0.0F, -0.5F, -1.0F, -1.5F, -2.0F, -3.0F, -4.0F, -6.0F};
 
 inline const std::array<float, 16>& numbers_of(NumberTable table) {
   return table == NumberTable::kNf4 ? kNf4Numbers : kFp4Numbers;

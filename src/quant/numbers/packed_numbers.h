@@ -37,7 +37,7 @@ struct PackedNumbers {
   Tensor pairs = {};         ///< [256]: two numbers of `type` as the bits of one integer
   double zero = 0;           ///< zero point of all codes that are not kPairs, where `zeros` is undefined
   Tensor zeros = {};         ///< [scale rows, scale columns] u8, undefined: none
-  Tensor scales = {};        ///< [scale rows, scale columns] `type`; flat: [blocks]; nested: u8
+  Tensor scales = {};        ///< [scale rows, scale columns] `type` or E8M0; flat: [blocks]; nested: u8
   ScaleBlock block = {};     ///< size of the numbers with one scale
   int64_t flat_block = 0;    ///< numbers with one scale in the flattened matrix where above 0, and `block` says nothing
   NestedScales nested = {};  ///< table undefined: none

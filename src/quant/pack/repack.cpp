@@ -76,7 +76,7 @@ void fill_parts(StoredParts& parts, const Matrices& matrices, const PackedSpec& 
   const Tensor& weight = matrices.weight;
   check_finite(weight, spec.name);
   const Tensor importance = importance_II.defined() ? importance_II.to(weight.device()) : Tensor();
-  const Tensor& stored = parts.part(PartRole::kScales);
+  const Tensor stored = parts.scale_numbers();
   const NumberLine line = codec_of(spec.code.packing).line(spec, stored.scalar_type(), weight.device());
   const ScaleKind kind{stored.scalar_type(), are_exponents(line, stored, matrices.before)};
   const ScaleRule rule(line, spec, kind, choice_of(options, spec.code, importance));

@@ -9,6 +9,7 @@ namespace {
 
 constexpr int kSmallerScales = 15;
 constexpr double kStepOfScales = 0.02;
+constexpr double kLeastOfE8M0 = 0x1p-127;
 
 /// A quotient of every number: GPUs multiply by a number's inverse where it is one of the host.
 Tensor divided_by(const Tensor& values, double divisor) {
@@ -31,7 +32,8 @@ ScaleRule::ScaleRule(const NumberLine& line, const PackedSpec& spec, ScaleKind k
 FoundScales ScaleRule::stored(const Tensor& scales) const {
   if (kind_.is_power_of_two) {
     const auto [mantissas, exponents] = at::frexp(scales);  // mantissas from 0.5 on
-    return {torch::ones_like(scales).ldexp_(exponents - mantissas.eq(0.5).to(at::kInt))};
+    const Tensor powers = torch::ones_like(scales).ldexp_(exponents - mantissas.eq(0.5).to(at::kInt));
+    return {kind_.type == at::kFloat8_e8m0fnu ? powers.clamp_min_(kLeastOfE8M0) : powers};
   }
   const Tensor rounded = scales.to(kind_.type).to(at::kFloat);
   return {least_scale_ > 0 ? rounded.masked_fill(rounded.eq(0), least_scale_) : rounded};

@@ -50,6 +50,11 @@ ScaleLayout StoredParts::layout() const {
   return layout;
 }
 
+Tensor StoredParts::scale_numbers() const {
+  const Tensor& stored = part(PartRole::kScales);
+  return codec_.has_exponents ? stored.contiguous().view(at::kFloat8_e8m0fnu) : stored;
+}
+
 FoundScales StoredParts::scales(const ScaleLayout& layout) const {
   const auto grid = [&](const Tensor& values) {
     return codec_.has_outputs_last ? values : values.reshape({layout.scale_rows(), layout.groups()}).transpose(0, 1);
@@ -58,7 +63,7 @@ FoundScales StoredParts::scales(const ScaleLayout& layout) const {
   if (spec_.code.nested)
     scales.places = grid(part(PartRole::kScales));
   else
-    scales.scales = grid(part(PartRole::kScales)).to(at::kFloat);
+    scales.scales = grid(scale_numbers().to(at::kFloat));
   if (const Tensor& zeros = part(PartRole::kZeros); zeros.defined())
     scales.zeros = codec_.load_zeros(spec_, zeros).to(at::kFloat);
   return scales;
@@ -70,7 +75,7 @@ void StoredParts::set(PartRole role, const Tensor& numbers) {
 }
 
 void StoredParts::set_scales(const FoundScales& found) {
-  const Tensor values = spec_.code.nested ? found.places : found.scales.to(part(PartRole::kScales).scalar_type());
+  const Tensor values = spec_.code.nested ? found.places : found.scales.to(scale_numbers().scalar_type());
   set(PartRole::kScales, codec_.has_outputs_last ? values : values.transpose(0, 1));
   if (!found.zeros.defined()) return;
   const Tensor zeros = found.zeros.to(at::kByte);

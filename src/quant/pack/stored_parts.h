@@ -36,6 +36,8 @@ class StoredParts {
   const Tensor& part(PartRole role) const { return parts_[static_cast<size_t>(role)]; }
   /// Waits where columns may have an order of their own.
   ScaleLayout layout() const;
+  /// The file's scales in the type that their bytes mean.
+  Tensor scale_numbers() const;
   /// Scales as they are; nested ones as places alone.
   FoundScales scales(const ScaleLayout& layout) const;
 

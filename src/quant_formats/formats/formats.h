@@ -19,6 +19,8 @@ struct QuantMethod {
   void (*exclude)(OrderedJson& settings, const ExcludedModules& excluded);
   std::string_view other_name = {};                   ///< that some files have in its place
   std::span<const std::string_view> implied_by = {};  ///< keys in files from before there was a `quant_method`
+  /// QuantScheme::unit_of(), of a module. nullptr: it is the module.
+  std::string_view (*unit)(std::string_view module) = nullptr;
 };
 
 /// How a matrix lies in a file's tensors.
@@ -34,6 +36,7 @@ struct TensorLayout {
   void (*find)(PartFinder& finder, PackedSpec& spec);
   /// PackedMatrix::bytes() of such a matrix, as packed_bytes() promises it.
   int64_t (*bytes)(const MatrixCode& code, int64_t rows, int64_t columns);
+  bool holds_experts = false;  ///< the tensors are those of all experts, each with a matrix of the spec's size
 };
 
 struct QuantFormat {
@@ -46,10 +49,11 @@ extern const QuantFormat kGptqFormat;
 extern const QuantFormat kAwqFormat;
 extern const QuantFormat kFloat8Format;
 extern const QuantFormat kCompressedTensorsFormat;
+extern const QuantFormat kMxfp4Format;
 
 /// All formats, in the order in which messages name their methods.
 inline constexpr const QuantFormat* kQuantFormats[] = {
-    &kBitsAndBytesFormat, &kGptqFormat, &kAwqFormat, &kFloat8Format, &kCompressedTensorsFormat,
+    &kBitsAndBytesFormat, &kGptqFormat, &kAwqFormat, &kFloat8Format, &kCompressedTensorsFormat, &kMxfp4Format,
 };
 
 // ---- What several formats have in common

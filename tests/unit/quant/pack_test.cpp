@@ -57,8 +57,10 @@ TEST(Repack, StaysWithinAStep) {
     const Tensor weight = weight_of(stored);
     const double largest = weight.abs().max().item<double>();
     const Tensor apart = (unpacked(stored.spec, packed(stored, weight)) - weight).abs();
-    // a step of whole numbers, a gap of nf4 or of E4M3, and rounded scales; asymmetric ranges are two magnitudes
-    const double gap = stored.spec.code.bits == 8   ? 0.04
+    // a step of whole numbers, a gap of nf4 or of E4M3, and rounded scales; asymmetric ranges are two magnitudes; of
+    // E2M1 half of 4 to 6 below a power of two that is up to twice what is needed
+    const double gap = stored.format == "MXFP4"     ? 1.0 / 3
+                       : stored.spec.code.bits == 8 ? 0.04
                        : stored.spec.code.bits == 2 ? 0.4
                        : stored.spec.code.nested    ? 0.3
                                                     : 0.16;
@@ -76,10 +78,28 @@ TEST(Repack, OfWhatItMadeGivesTheSameWeights) {
     for (const std::vector<Tensor>& again :
          {packed(stored, weight), packed(stored, weight.to(at::kFloat)), packed(stored, weight, importance)}) {
       EXPECT_TRUE(unpacked(stored.spec, again).equal(weight)) << stored.format;
-      // 256 codes times a scale of bf16 are fewer numbers of bf16
-      EXPECT_TRUE(stored.spec.code.bits == 8 || same_tensors(again, stored.parts)) << stored.format;
+      // 256 codes times a scale of bf16 are fewer numbers of bf16; E2M1 has two zeros
+      const bool has_free_codes = stored.spec.code.bits == 8 || stored.format == "MXFP4";
+      EXPECT_TRUE(has_free_codes || same_tensors(again, stored.parts)) << stored.format;
     }
   }
+}
+
+/// OCP Microscaling Formats 1.0, 5.3.3: of two numbers that are as near the one with an even mantissa; signs stay.
+TEST(Repack, RoundsToE2M1WithTiesToEven) {
+  StoredMatrix stored = testing::stored_mxfp4(1, 32);
+  const std::vector<double> given{6, -6, 5, 5.01, -5, 3.5, 3.49, 2.5, 2.51, 1.75, 1.25, 0.75, 0.25, 0.26, -0.25, -0.0};
+  const std::vector<int> codes{7, 15, 6, 7, 14, 6, 5, 4, 5, 4, 2, 2, 0, 1, 8, 8};
+  Tensor weight = torch::zeros({1, 32}, at::kDouble);
+  for (size_t i = 0; i < given.size(); ++i) weight[0][static_cast<int64_t>(i)] = given[i] * 0x1p-20;
+  stored.parts = packed(stored, weight);
+  EXPECT_EQ(stored.parts[1].item<int>(), 127 - 20);
+  for (size_t i = 0; i < codes.size(); ++i) {
+    const int byte = stored.parts[0].flatten()[static_cast<int64_t>(i / 2)].item<int>();
+    EXPECT_EQ(i % 2 == 0 ? byte & 15 : byte >> 4, codes[i]) << given[i];
+  }
+  // scales that E8M0 does not have: the nearest that it has, and numbers that are 0 then
+  EXPECT_EQ(packed(stored, torch::full({1, 32}, 0x1p-140, at::kDouble))[1].item<int>(), 0);
 }
 
 TEST(Repack, OfThesePartsOfTheRowsIsThatOfTheWhole) {

@@ -136,6 +136,33 @@ TEST(PackedMatrix, UnpacksAnyRowsToTheSameBits) {
   }
 }
 
+/// The number as OCP Microscaling Formats 1.0, 5.3, defines it: -1^sign 2^(exponent - bias) (1 + mantissa / 2).
+double float4_of(int code) {
+  const int exponent = code >> 1 & 3, mantissa = code & 1;
+  const double magnitude = exponent == 0 ? mantissa * 0.5 : std::exp2(exponent - 1) * (1 + mantissa * 0.5);
+  return code < 8 ? magnitude : -magnitude;
+}
+
+TEST(PackedMatrix, UnpacksEveryCodeOfMxfp4WithEveryExponent) {
+  constexpr int64_t kExponents = 253;  // the largest number of larger ones is beyond f32
+  Stored stored{{.name = "w.weight", .rows = kExponents, .columns = 32}, {}};
+  stored.spec.code = {.packing = MatrixPacking::kMxfp4, .bits = 4, .block = {1, 32}};
+  Tensor codes = torch::arange(32).remainder(16), expected = torch::empty({kExponents, 32}, at::kDouble);
+  stored.add(PartRole::kCodes, (codes.view({16, 2}).select(1, 0) + codes.view({16, 2}).select(1, 1) * 16)
+                                   .to(at::kByte)
+                                   .expand({kExponents, 1, 16}));
+  stored.add(PartRole::kScales, torch::arange(kExponents).to(at::kByte).view({kExponents, 1}));
+  for (int64_t e = 0; e < kExponents; ++e)
+    for (int64_t i = 0; i < 32; ++i)
+      expected[e][i] = std::ldexp(float4_of(static_cast<int>(i % 16)), static_cast<int>(e) - 127);
+  for (const at::ScalarType type : {at::kDouble, at::kFloat, at::kBFloat16})
+    EXPECT_TRUE(stored.matrix().unpack(type).to(at::kDouble).equal(expected)) << at::toString(type);
+  for (const int64_t beyond : {254, 255}) {  // 6 * 2^127, and E8M0's NaN
+    stored.tensors[1] = torch::full({kExponents, 1}, beyond, at::kByte);
+    EXPECT_THROW(stored.matrix(), CheckpointError) << beyond;
+  }
+}
+
 TEST(PackedMatrix, UnpacksIntoPartsOfOtherTensors) {
   torch::manual_seed(6);
   for (const Stored& stored : one_of_each(64, 96)) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <functional>
 #include <random>
 
 #include "lancet/core/error.h"
@@ -175,6 +176,50 @@ TEST_F(PackedSpecTest, RefusesSizesThatDoNotFillWords) {
     EXPECT_FALSE(find(place));
     expect_says(problems_.front(), {"expected a matrix of 1 to "});
   }
+}
+
+Made mxfp4() {
+  return {R"({"quant_method": "mxfp4", "modules_to_not_convert": ["model.layers.*.self_attn", "lm_head"]})",
+          {{"model.layers.0.mlp.experts.down_proj_blocks", DType::kU8, {4, 64, 3, 16}},
+           {"model.layers.0.mlp.experts.down_proj_scales", DType::kU8, {4, 64, 3}}}};
+}
+
+TEST_F(PackedSpecTest, FindsExpertsInOneTensor) {
+  const MatrixPlace place{"model.layers.0.mlp.experts.down_proj", kRows, kColumns, 4};
+  write(mxfp4());
+  const std::optional<PackedSpec> spec = find(place);
+  ASSERT_TRUE(spec) << problems_.front();
+  EXPECT_EQ(spec->slice.matrices, 4);
+  EXPECT_EQ(spec->stored_bytes, 4 * 64 * 3 * 17);
+  EXPECT_EQ(packed_bytes(spec->code, kRows, kColumns), 64 * 3 * 17 + 1024);
+
+  const auto expect_problem = [&](const std::function<void(Made&)>& change, const MatrixPlace& at,
+                                  const std::vector<std::string>& words) {
+    Made made = mxfp4();
+    change(made);
+    write(made);
+    EXPECT_FALSE(find(at));
+    ASSERT_FALSE(problems_.empty()) << words.front();
+    expect_says(problems_.front(), words);
+  };
+  expect_problem([](Made& made) { made.parts.pop_back(); }, place,
+                 {"down_proj_scales: missing, expected U8", "[4, 64, 3]"});
+  expect_problem([](Made& made) { made.parts.erase(made.parts.begin()); }, place, {"down_proj_blocks: missing"});
+  expect_problem(
+      [](Made& made) {
+        made.parts[0].shape = {4, 64, 2, 16};
+      },
+      place, {"down_proj_blocks: shape [4, 64, 2, 16], expected [4, 64, 3, 16]"});
+  expect_problem([](Made& made) { made.parts[1].dtype = DType::kI8; }, place, {"type I8, expected U8"});
+  expect_problem([](Made&) {}, {place.name, kRows, 97, 4}, {"expected a multiple of 32 columns, got 97"});
+  expect_problem([](Made& made) { made.config = gptq().config; }, place, {"down_proj_blocks", "expected GPTQ"});
+  expect_problem(
+      [](Made& made) {
+        for (Part& part : made.parts)
+          part.name = "model.layers.0.self_attn.q_proj" + part.name.substr(part.name.rfind('_'));
+      },
+      {"model.layers.0.self_attn.q_proj.weight", kRows, kColumns},
+      {"nothing in quantization_config speaks of its module"});
 }
 
 TEST_F(PackedSpecTest, LeavesAloneWhatIsNoWeight) {

@@ -99,6 +99,20 @@ TEST(QuantScheme, ReadsFloat8) {
   EXPECT_EQ(usual_code(R"({"quant_method": "fbgemm_fp8", "activation_scale_ub": 1200.0})").block.rows, 1);
 }
 
+TEST(QuantScheme, ReadsMxfp4AsOfExpertsAlone) {
+  const QuantScheme scheme = scheme_of(R"({"quant_method": "mxfp4", "dequantize": true, "modules_to_not_convert": [
+    "model.layers.*.self_attn", "model.layers.*.mlp.router", "model.layers.1.mlp", "model.embed_tokens", "lm_head"]})");
+  const std::optional<MatrixCode> code = scheme.code_of("model.layers.11.mlp.experts.down_proj");
+  ASSERT_TRUE(code);
+  EXPECT_EQ(code->packing, MatrixPacking::kMxfp4);
+  EXPECT_EQ(code->block, (ScaleBlock{1, 32}));
+  for (const char* other : {"model.layers.1.mlp.experts.down_proj", "model.layers.0.self_attn.q_proj",
+                            "model.layers.0.mlp.router", "model.layers.0.mlp.gate_proj", "lm_head"})
+    EXPECT_FALSE(scheme.code_of(other)) << other;
+  EXPECT_EQ(scheme.unit_of("model.layers.11.mlp.experts.gate_up_proj"), "model.layers.11.mlp");
+  EXPECT_EQ(scheme_of(R"({"load_in_8bit": true})").unit_of("a.mlp.experts.3.up.weight"), "a.mlp.experts.3.up");
+}
+
 TEST(QuantScheme, ReadsGroupsOfCompressedTensorsByHowMuchTheySay) {
   const QuantScheme scheme = scheme_of(kCompressed);
   EXPECT_EQ(scheme.code_of("model.layers.0.mlp.down_proj")->packing, MatrixPacking::kFloat8);

@@ -49,6 +49,7 @@ const std::vector<std::string> kSettings{
     R"({"quant_method": "fp8", "modules_to_not_convert": ["lm_head", "model.layers.0.mlp.down_proj"]})",
     R"({"quant_method": "fp8", "ignored_layers": ["lm_head"]})",
     R"({"quant_method": "fbgemm_fp8"})",
+    R"({"quant_method": "mxfp4", "modules_to_not_convert": ["model.layers.*.self_attn", "lm_head"]})",
     R"({"quant_method": "fbgemm_fp8", "modules_to_not_convert": ["model.layers.0.self_attn.q_proj", "lm_head"]})",
     R"({"quant_method": "compressed-tensors", "format": "pack-quantized", "config_groups": {
         "a": {"targets": ["Linear"], "weights": {"num_bits": 4}},
@@ -89,6 +90,16 @@ TEST(UnquantisedModules, StandInTheMethodsOwnList) {
       {R"({"quant_method": "fbgemm_fp8", "modules_to_not_convert": ["lm_head"]})",
        R"({"quant_method":"fbgemm_fp8","modules_to_not_convert":["lm_head","a.b"]})"}};
   for (const auto& [settings, expected] : cases) EXPECT_EQ(settings_after(settings, modules).dump(), expected);
+}
+
+TEST(UnquantisedModules, OfMxfp4AreWholeBlocksOfExperts) {
+  const std::vector<std::string> modules{"model.layers.1.mlp"}, others{"model.layers.0.mlp", "model.layers.11.mlp"};
+  const std::string before = config_of(R"({"quant_method": "mxfp4", "modules_to_not_convert": ["lm_head"]})");
+  const std::string after = with_unquantised(before, modules, others);
+  EXPECT_EQ(nlohmann::json::parse(after)["/quantization_config/modules_to_not_convert"_json_pointer].dump(),
+            R"(["lm_head","model.layers.1.mlp"])");
+  EXPECT_FALSE(code_in(after, "model.layers.1.mlp.experts.down_proj"));
+  EXPECT_TRUE(code_in(after, "model.layers.11.mlp.experts.down_proj"));
 }
 
 TEST(UnquantisedModules, LeaveTheRestOfTheTextAlone) {
