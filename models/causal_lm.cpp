@@ -84,8 +84,11 @@ bool changes_beyond_positions(const ModelConfig& config) {
 
 void check_prefix(const ModelConfig& config, const SequenceInfo& sequence, at::Device device, int64_t layer) {
   if (sequence.prefix == nullptr || sequence.prefix->empty()) return;
-  if (config.has_recurrence(layer) && sequence.prefix->keeps() == MixerMemory::kEnds)
-    return check_device(sequence.prefix->mixer_state(layer).tail_RXC, device, cat("mixer's state of layer ", layer));
+  if (config.has_recurrence(layer))
+    check_device(sequence.prefix->keeps() == MixerMemory::kEnds ? sequence.prefix->mixer_state(layer).tail_RXC
+                                                                : sequence.prefix->mixer_tokens(layer).key,
+                 device, cat("what the mixer of layer ", layer, " has kept"));
+  if (!config.has_attention(layer)) return;
   const KeyValuePair prefix = sequence.prefix->layer(layer);
   check_device(prefix.key, device, cat("cached keys of layer ", layer));
   check_device(prefix.value, device, cat("cached values of layer ", layer));

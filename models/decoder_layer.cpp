@@ -6,15 +6,17 @@
 #include <tuple>
 #include <utility>
 
-#include "blocks/delta_mixer.h"
 #include "blocks/experts.h"
 #include "blocks/mlp.h"
 #include "blocks/norm.h"
+#include "mixers/recurrent_mixer.h"
 
 namespace lancet {
 namespace {
 
 using enum WeightKind;
+
+Tensor scaled(const Tensor& x, double factor) { return factor == 1 ? x : x * factor; }
 
 /// A run through the layer, which hooks may end.
 class LayerRun {
@@ -26,12 +28,9 @@ class LayerRun {
     if (!pass(HookPoint::kBlockIn, stream.h_BTD)) return {};
     auto [h, x] = entered(std::exchange(stream, {}));
     if (!pass(HookPoint::kAttnIn, x)) return {};
-    const auto mix = context_.config.has_recurrence(context_.layer) ? delta_mixer : attention;
-    Tensor attended = mix(context_.config, w_, context_.inputs, context_.sequence, context_.layer, x);
-    if (!pass(HookPoint::kAttnKey, attended)) return {};
-    attended = w_.linear(attended, kAttnOut, kAttnOutBias);
-    if (!pass(HookPoint::kAttnOut, attended)) return {};
-    attended = after(attended, kAttnPostNorm);
+    Tensor attended = mixed(x);
+    if (!attended.defined() || !pass(HookPoint::kAttnOut, attended)) return {};
+    attended = after(attended, kAttnPostNorm, context_.config.attention_out_scale);
     h = take_places(h, context_.inputs.outputs);  // from here on of the tokens whose outputs are wanted
     if (context_.config.order == BlockOrder::kSequential) {
       std::tie(h, x) = sum_and_normed(context_.config, h, attended, w_[kMlpNorm], w_[kMlpNormBias]);
@@ -69,16 +68,31 @@ class LayerRun {
   }
 
   /// What a block writes to it.
-  Tensor after(const Tensor& out, WeightKind norm) const {
-    const Tensor written = w_[norm].defined() ? normed(context_.config, out, w_[norm], {}) : out;
-    return context_.config.residual_scale == 1 ? written : written * context_.config.residual_scale;
+  Tensor after(const Tensor& out, WeightKind norm, double scale) const {
+    return scaled(w_[norm].defined() ? normed(context_.config, out, w_[norm], {}) : out, scale);
+  }
+
+  /// What comes of attention, of the recurrent mixer, or of both; undefined when the pass ends there.
+  Tensor mixed(const Tensor& x) const {
+    const auto [config, w, inputs, sequence, hooks, layer] = context_;
+    Tensor attended;
+    if (config.has_attention(layer)) {
+      attended = attention(config, w, inputs, sequence, layer, scaled(x, config.attention_in_scale));
+      if (!pass(HookPoint::kAttnKey, attended)) return {};
+      attended = w.linear(attended, kAttnOut, kAttnOutBias);
+      if (!config.has_recurrence(layer)) return attended;
+    }
+    Tensor recalled = recurrent_mixer(config, w, inputs, sequence, layer, x);
+    if (!attended.defined() && !pass(HookPoint::kAttnKey, recalled)) return {};
+    recalled = scaled(w.linear(recalled, kMixerOut), config.recurrence.factors.out);
+    return attended.defined() ? scaled(attended, config.recurrence.attention_factor) + recalled : recalled;
   }
 
   Tensor mlp(Tensor x) const {
     if (!pass(HookPoint::kMlpIn, x)) return {};
     Tensor out = w_[kRouter].defined() ? experts(x) : dense(x);
     if (!out.defined() || !pass(HookPoint::kMlpOut, out)) return {};
-    return after(out, kMlpPostNorm);
+    return after(out, kMlpPostNorm, context_.config.mlp_out_scale);
   }
 
   /// Gates and ups of one product; undefined where each has its own.

@@ -7,11 +7,11 @@
 #include <optional>
 #include <set>
 
-#include "blocks/delta_rule.h"
 #include "blocks/packed_attention.h"
 #include "lancet/kernels/linear.h"
 #include "lancet/models/module_name.h"
 #include "lancet/runtime/devices.h"
+#include "mixers/chunks.h"
 
 namespace lancet {
 namespace {
@@ -151,7 +151,7 @@ int64_t layer_pass_bytes(const ModelConfig& config, const PassShape& pass) {
   const int64_t norm = (2 * element + 3 * copy_bytes(pass.dtype)) * config.d_model;
   const int64_t places = std::max(pass.tokens, pass.places);
   const int64_t mixer =
-      mixer_bytes(config, pass.dtype, places, kDeltaChunk).working + pass.tokens * element * 3 * config.d_model;
+      mixer_bytes(config, pass.dtype, places, kMixerChunk).working + pass.tokens * element * 3 * config.d_model;
   return std::max({pass.tokens * mlp, attention, pass.tokens * norm, config.recurrence.layers.empty() ? 0 : mixer});
 }
 
@@ -192,12 +192,29 @@ int64_t rows_per_head_call(const ModelConfig& config, at::ScalarType dtype) {
   return std::clamp<int64_t>(kMostBytes / head_bytes(config, dtype, 1), 1, kMostRows);
 }
 
+namespace {
+
+/// A convolution's, and a state space's: keys and queries are of all heads together, and each chunk has a state.
+MixerBytes plain_mixer_bytes(const RecurrenceConfig& mixer, at::ScalarType dtype, int64_t tokens, int64_t row_tokens) {
+  const int64_t element = element_bytes(dtype), precise = precise_bytes(dtype);
+  const int64_t chunk = std::max<int64_t>(std::min(row_tokens, kMixerChunk), 1);
+  const int64_t gates = element * 3 * mixer.value_size();
+  const int64_t channels = element * 4 * mixer.channels() + precise * 3 * mixer.channels() + gates;
+  if (mixer.kind == MixerKind::kShortConvolution) return {tokens * channels, tokens * channels};
+  const int64_t of_state = 4 * mixer.state_size() / chunk + 4 * mixer.key_size() + 8 * mixer.value_size();
+  const int64_t of_heads = precise * (of_state + mixer.value_heads * 5 * chunk);
+  return {.working = tokens * (channels + of_heads), .kept = tokens * (channels + 2 * of_heads)};
+}
+
+}  // namespace
+
 MixerBytes mixer_bytes(const ModelConfig& config, at::ScalarType dtype, int64_t tokens, int64_t row_tokens) {
   const RecurrenceConfig& mixer = config.recurrence;
   if (mixer.layers.empty()) return {};
   const int64_t element = element_bytes(dtype), precise = precise_bytes(dtype);
+  if (mixer.kind != MixerKind::kGatedDelta) return plain_mixer_bytes(mixer, dtype, tokens, row_tokens);
   const int64_t heads_keys = mixer.value_heads * mixer.key_dim, values = mixer.value_size();
-  const int64_t squares = mixer.value_heads * std::min(row_tokens, kDeltaChunk);
+  const int64_t squares = mixer.value_heads * std::min(row_tokens, kMixerChunk);
   // Channels as they are projected, joined and behind the convolution, whose sum is precise; queries and keys, as they
   // are, of unit length and of every head; values and what they become; products of a chunk's tokens.
   const int64_t channels = element * 4 * mixer.channels() + precise * 3 * mixer.channels();
@@ -210,14 +227,16 @@ MixerBytes mixer_bytes(const ModelConfig& config, at::ScalarType dtype, int64_t 
 int64_t mixer_state_bytes(const ModelConfig& config, at::ScalarType dtype) {
   const RecurrenceConfig& mixer = config.recurrence;
   if (mixer.layers.empty()) return 0;
-  return precise_bytes(dtype) * mixer.value_size() * mixer.key_dim +
+  return precise_bytes(dtype) * mixer.state_size() +
          element_bytes(dtype) * std::max<int64_t>(mixer.taps - 1, 0) * mixer.channels();
 }
 
 int64_t key_value_bytes(const ModelConfig& config, at::ScalarType dtype, int64_t tokens) {
   const RecurrenceConfig& mixer = config.recurrence;
-  const int64_t of_mixer = mixer.layers.empty() ? 0 : mixer.channels() + 2 * mixer.value_heads;
-  return tokens * std::max(2 * config.n_kv_heads * config.attended_dim(), of_mixer) * element_bytes(dtype);
+  const int64_t of_mixer = mixer.layers.empty() ? 0 : mixer.channels() + mixer.scalars();
+  const int64_t of_attention = 2 * config.n_kv_heads * config.attended_dim();
+  return tokens * (mixer.has_attention ? of_attention + of_mixer : std::max(of_attention, of_mixer)) *
+         element_bytes(dtype);
 }
 
 }  // namespace lancet

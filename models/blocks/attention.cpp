@@ -222,7 +222,7 @@ Tensor attention(const ModelConfig& config, const LayerWeights& w, const Attenti
   }
   const AttentionRule rule{config.attention_scale, config.attention_cap, w[kSinks]};
   Tensor attended = attend(query, fresh, prefix, inputs, rule);
-  const int64_t own = config.mixed_size(layer) / config.n_heads;  // beside zeros that only keep values as long as keys
+  const int64_t own = config.attended_size() / config.n_heads;  // beside zeros that only keep values as long as keys
   if (own < query.size(3)) attended = by_heads(attended, query.size(3)).narrow(3, 0, own).flatten(2);
   if (!config.gated_attention) return attended;
   return attended * w.linear(take_places(x_BTD, inputs.outputs), kAttnGate).sigmoid();

@@ -34,8 +34,14 @@ void move_rows(Tensor& room, int64_t n_rows, const std::vector<int64_t>& from, c
 Tensor KeyValues::valid_BP() const { return empty() ? Tensor() : valid_BR_.narrow(1, 0, positions_); }
 
 KeyValuePair KeyValues::layer(int64_t layer) const {
-  if (layer >= static_cast<int64_t>(layers_.size())) return {};
-  const Layer& kept = layers_[static_cast<size_t>(layer)];
+  return layer < std::ssize(layers_) ? pair_of(layers_[static_cast<size_t>(layer)].attended) : KeyValuePair();
+}
+
+KeyValuePair KeyValues::mixer_tokens(int64_t layer) const {
+  return layer < std::ssize(layers_) ? pair_of(layers_[static_cast<size_t>(layer)].mixed) : KeyValuePair();
+}
+
+KeyValuePair KeyValues::pair_of(const Kept& kept) {
   if (!kept.room_BKRC.key.defined()) return {};
   return {kept.room_BKRC.key.narrow(2, 0, kept.positions), kept.room_BKRC.value.narrow(2, 0, kept.positions)};
 }
@@ -47,9 +53,8 @@ KeyValues::Layer& KeyValues::place_of(int64_t layer) {
 
 void KeyValues::record_state(int64_t layer, MixerState state) { place_of(layer).state = std::move(state); }
 
-void KeyValues::record(int64_t layer, const KeyValuePair& fresh_BTKC) {
+void KeyValues::append(Kept& kept, const KeyValuePair& fresh_BTKC) const {
   const torch::NoGradGuard no_grad;
-  Layer& kept = place_of(layer);
   put_after(kept.room_BKRC.key, fresh_BTKC.key.detach().transpose(1, 2), 2, kept.positions, room_);
   put_after(kept.room_BKRC.value, fresh_BTKC.value.detach().transpose(1, 2), 2, kept.positions, room_);
   kept.positions += fresh_BTKC.key.size(1);
@@ -67,7 +72,8 @@ KeyValues KeyValues::select(const std::vector<int64_t>& places) const {
   KeyValues some = *this;
   some.valid_BR_ = take(valid_BR_);
   for (Layer& kept : some.layers_) {
-    kept.room_BKRC = {take(kept.room_BKRC.key), take(kept.room_BKRC.value)};
+    for (Kept* part : {&kept.attended, &kept.mixed})
+      part->room_BKRC = {take(part->room_BKRC.key), take(part->room_BKRC.value)};
     kept.state = {take(kept.state.state_RHKV), take(kept.state.tail_RXC)};
   }
   return some;
@@ -84,8 +90,10 @@ void KeyValues::keep(const std::vector<int64_t>& places) {
   const torch::NoGradGuard no_grad;
   move_rows(valid_BR_, n_rows, from, to);
   for (Layer& kept : layers_) {
-    move_rows(kept.room_BKRC.key, n_rows, from, to);
-    move_rows(kept.room_BKRC.value, n_rows, from, to);
+    for (Kept* part : {&kept.attended, &kept.mixed}) {
+      move_rows(part->room_BKRC.key, n_rows, from, to);
+      move_rows(part->room_BKRC.value, n_rows, from, to);
+    }
     move_rows(kept.state.state_RHKV, n_rows, from, to);
     move_rows(kept.state.tail_RXC, n_rows, from, to);
   }

@@ -42,15 +42,16 @@ Tensor limited_swish(const ModelConfig& config, const Tensor& gate, const Tensor
 
 }  // namespace
 
-Tensor mlp_key(const ModelConfig& config, const LayerWeights& weights, const Tensor& gate, const Tensor& up) {
+Tensor mlp_key(const ModelConfig& config, const LayerWeights& weights, const Tensor& plain_gate, const Tensor& up) {
   if (!config.gated_mlp) return activated(config.activation, weights, up);
+  const Tensor gate = config.gate_scale == 1 ? plain_gate : plain_gate * config.gate_scale;
   if (config.activation == Activation::kSilu) return silu_times(gate, up);
   if (config.activation == Activation::kLimitedSwish) return limited_swish(config, gate, up);
   return activated(config.activation, weights, gate) * up;
 }
 
 Tensor mlp_key_of_both(const ModelConfig& config, const LayerWeights& weights, const Tensor& both) {
-  if (config.activation == Activation::kSilu) return silu_times_halves(both);
+  if (config.activation == Activation::kSilu && config.gate_scale == 1) return silu_times_halves(both);
   const std::vector<Tensor> halves = both.chunk(2, -1);
   return mlp_key(config, weights, halves[0], halves[1]);
 }

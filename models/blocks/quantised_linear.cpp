@@ -49,6 +49,8 @@ bool can_quantise(WeightKind kind) {
     case WeightKind::kMixerKey:
     case WeightKind::kMixerValue:
     case WeightKind::kMixerGate:
+    case WeightKind::kMixerStep:
+    case WeightKind::kMixerOut:
     case WeightKind::kSharedGate:
     case WeightKind::kSharedUp:
     case WeightKind::kSharedDown:

@@ -35,16 +35,19 @@ int64_t size_of(const ModelConfig& config, Axis axis, int64_t layer) {
       return config.n_heads * (config.latent.plain_dim + config.latent.value_dim);
     case Axis::kKeyValue:
       return config.n_kv_heads * config.head_dim;
-    case Axis::kMixed:
-      return config.mixed_size(layer);
+    case Axis::kAttended:
+      return config.attended_size();
     case Axis::kMixerKey:
       return config.recurrence.key_size();
     case Axis::kMixerValue:
       return config.recurrence.value_size();
     case Axis::kMixerHeads:
       return config.recurrence.value_heads;
-    case Axis::kMixerHeadValue:
-      return config.recurrence.value_dim;
+    case Axis::kMixerNorm:
+      return config.recurrence.kind == MixerKind::kGatedDelta ? config.recurrence.value_dim
+                                                              : config.recurrence.value_size();
+    case Axis::kMixerChannels:
+      return config.recurrence.channels();
     case Axis::kMixerTaps:
       return config.recurrence.channels() * config.recurrence.taps;
     case Axis::kShared:
@@ -83,6 +86,8 @@ std::string_view part_text(WeightKind kind) {
       return "[b]";
     case WeightKind::kMixerDecay:
       return "[a]";
+    case WeightKind::kMixerStep:
+      return "[dt]";
     default:
       return "[up]";
   }

@@ -1,5 +1,7 @@
 #include "hybrid_rows.h"
 
+#include <algorithm>
+
 #include "lancet/core/strings.h"
 #include "rope_reader.h"
 
@@ -8,9 +10,6 @@ namespace {
 
 using enum WeightKind;
 
-bool attends(const ModelConfig& config, int64_t layer) { return !config.has_recurrence(layer); }
-bool recurs(const ModelConfig& config, int64_t layer) { return config.has_recurrence(layer); }
-
 constexpr WeightRow kGatedAttention[] = {{kAttnNorm, "model.layers.{}.input_layernorm.weight"},
                                          {kQuery, "model.layers.{}.self_attn.q_proj.weight", Layout::kByQueryHead},
                                          {kAttnGate, "model.layers.{}.self_attn.q_proj.weight", Layout::kByQueryHead},
@@ -18,31 +17,18 @@ constexpr WeightRow kGatedAttention[] = {{kAttnNorm, "model.layers.{}.input_laye
                                          {kValue, "model.layers.{}.self_attn.v_proj.weight"},
                                          {kQueryNorm, "model.layers.{}.self_attn.q_norm.weight"},
                                          {kKeyNorm, "model.layers.{}.self_attn.k_norm.weight"},
-                                         {kAttnOut, "model.layers.{}.self_attn.o_proj.weight", Layout::kRows, attends}};
+                                         {kAttnOut, "model.layers.{}.self_attn.o_proj.weight"}};
 constexpr WeightRow kMixer[] = {{kMixerTaps, "model.layers.{}.linear_attn.conv1d.weight"},
                                 {kMixerDecayBias, "model.layers.{}.linear_attn.dt_bias"},
                                 {kMixerDecayScale, "model.layers.{}.linear_attn.A_log"},
                                 {kMixerNorm, "model.layers.{}.linear_attn.norm.weight"},
-                                {kAttnOut, "model.layers.{}.linear_attn.out_proj.weight", Layout::kRows, recurs}};
+                                {kMixerOut, "model.layers.{}.linear_attn.out_proj.weight"}};
 constexpr WeightRow kMlpNorms[] = {{kMlpNorm, "model.layers.{}.post_attention_layernorm.weight"}};
 
-/// Which layers have a mixer: `layer_types` where it is there, else all but every full_attention_interval-th.
-std::vector<bool> layers_with_mixer(ConfigReader& keys, int64_t n_layers) {
+std::vector<bool> layers_by_interval(ConfigReader& keys, int64_t n_layers) {
   const int64_t interval = keys.positive("full_attention_interval", 4);
-  const std::vector<std::string> types = keys.texts("layer_types");
-  if (!types.empty() && std::ssize(types) != n_layers)
-    keys.problem("layer_types", cat("one for each of the ", n_layers, " layers"));
   std::vector<bool> layers;
-  for (int64_t layer = 0; layer < n_layers; ++layer) {
-    if (types.empty() || std::ssize(types) != n_layers) {
-      layers.push_back((layer + 1) % interval != 0);
-      continue;
-    }
-    const std::string& type = types[static_cast<size_t>(layer)];
-    if (type != "linear_attention" && type != "full_attention" && !keys.is_wrong("layer_types"))
-      keys.problem("layer_types", "linear_attention or full_attention");
-    layers.push_back(type == "linear_attention");
-  }
+  for (int64_t layer = 0; layer < n_layers; ++layer) layers.push_back((layer + 1) % interval != 0);
   return layers;
 }
 
@@ -58,6 +44,21 @@ std::vector<std::string_view> hybrid_keys(std::initializer_list<std::string_view
        "linear_key_head_dim", "linear_value_head_dim", "linear_num_key_heads", "linear_num_value_heads"});
   keys.insert(keys.end(), more.begin(), more.end());
   return keys;
+}
+
+std::vector<bool> layers_with_mixer(ConfigReader& keys, int64_t n_layers, std::initializer_list<std::string_view> names,
+                                    const std::function<std::vector<bool>(ConfigReader&)>& otherwise) {
+  const std::vector<std::string> types = keys.texts("layer_types");
+  if (types.empty()) return otherwise(keys);
+  if (std::ssize(types) != n_layers) keys.problem("layer_types", cat("one for each of the ", n_layers, " layers"));
+  std::vector<bool> layers(static_cast<size_t>(n_layers));
+  for (size_t layer = 0; layer < std::min(types.size(), layers.size()); ++layer) {
+    const std::string& type = types[layer];
+    layers[layer] = std::ranges::find(names, type) != names.end();
+    if (!layers[layer] && type != "full_attention" && type != "attention" && !keys.is_wrong("layer_types"))
+      keys.problem("layer_types", cat(*names.begin(), " or full_attention"));
+  }
+  return layers;
 }
 
 void read_hybrid_fields(ConfigReader& keys, ModelConfig& config) {
@@ -78,7 +79,8 @@ void read_hybrid_fields(ConfigReader& keys, ModelConfig& config) {
   mixer.taps = keys.size("linear_conv_kernel_dim", kMostHeads, 4);
   if (mixer.value_heads % mixer.key_heads != 0)
     keys.problem("linear_num_value_heads", cat("a multiple of linear_num_key_heads, ", mixer.key_heads));
-  mixer.layers = layers_with_mixer(keys, config.n_layers);
+  mixer.layers = layers_with_mixer(keys, config.n_layers, {"linear_attention"},
+                                   [&](ConfigReader& own) { return layers_by_interval(own, config.n_layers); });
 }
 
 }  // namespace lancet

@@ -22,7 +22,15 @@ bool has_biases_of(const ModelConfig& config, const WeightRow& row, int64_t laye
   return config.mlp_bias && !is_of_experts(row);
 }
 
-bool has_attention(const ModelConfig& config, int64_t layer) { return !config.has_recurrence(layer); }
+bool is_of_mixer(WeightKind kind) { return kind >= WeightKind::kMixerQuery && kind <= WeightKind::kMixerOut; }
+
+/// What of a recurrent mixer a layer has.
+bool has_part_of_mixer(const ModelConfig& config, WeightKind kind, int64_t layer) {
+  if (!config.has_recurrence(layer)) return false;
+  const RecurrenceConfig& mixer = config.recurrence;
+  if (kind == WeightKind::kMixerTapsBias) return mixer.taps_bias;
+  return kind != WeightKind::kMixerNorm || mixer.kind == MixerKind::kGatedDelta || mixer.norm != MixerNorm::kNone;
+}
 
 /// What of an MLP of experts a layer has.
 bool has_part_of_experts(const ModelConfig& config, WeightKind kind, int64_t layer) {
@@ -50,7 +58,7 @@ bool has_part_of_experts(const ModelConfig& config, WeightKind kind, int64_t lay
 
 bool is_there(const ModelConfig& config, const WeightRow& row, int64_t layer) {
   if (row.is_had != nullptr && !row.is_had(config, layer)) return false;
-  if (row.kind >= WeightKind::kMixerQuery && row.kind <= WeightKind::kMixerNorm) return config.has_recurrence(layer);
+  if (is_of_mixer(row.kind)) return has_part_of_mixer(config, row.kind, layer);
   switch (row.kind) {
     case WeightKind::kRouter:
     case WeightKind::kRouterBias:
@@ -64,9 +72,10 @@ bool is_there(const ModelConfig& config, const WeightRow& row, int64_t layer) {
     case WeightKind::kQuery:
     case WeightKind::kKey:
     case WeightKind::kValue:
-      return has_attention(config, layer);
+    case WeightKind::kAttnOut:
+      return config.has_attention(layer);
     case WeightKind::kAttnGate:
-      return config.gated_attention && has_attention(config, layer);
+      return config.gated_attention && config.has_attention(layer);
     case WeightKind::kGate:
       return config.gated_mlp && has_mlp_of(config, row, layer);
     case WeightKind::kUp:
@@ -79,9 +88,9 @@ bool is_there(const ModelConfig& config, const WeightRow& row, int64_t layer) {
     case WeightKind::kQueryBias:
     case WeightKind::kKeyBias:
     case WeightKind::kValueBias:
-      return config.qkv_bias && has_attention(config, layer);
+      return config.qkv_bias && config.has_attention(layer);
     case WeightKind::kAttnOutBias:
-      return config.attention_out_bias && has_attention(config, layer);
+      return config.attention_out_bias && config.has_attention(layer);
     case WeightKind::kGateBias:
       return config.gated_mlp && has_biases_of(config, row, layer);
     case WeightKind::kUpBias:
@@ -112,7 +121,7 @@ bool is_there(const ModelConfig& config, const WeightRow& row, int64_t layer) {
     case WeightKind::kKeyNorm:
     case WeightKind::kQueryNormBias:
     case WeightKind::kKeyNormBias:
-      return config.head_norm != HeadNorm::kNone && has_attention(config, layer);
+      return config.head_norm != HeadNorm::kNone && config.has_attention(layer);
     default:
       return true;
   }

@@ -222,9 +222,8 @@ Tensor LayerPasses::missing(RequestStates& states, const LayerTargets& targets, 
 /// What a down projection's output has to move by for the values' point to move by `missing`.
 Tensor LayerPasses::of_projection(const Tensor& missing_ND) const {
   const ModelConfig& config = batch_.context.config();
-  const bool is_scaled =
-      config.residual_scale != 1 && value_point(config, options_.values.site) == HookPoint::kBlockOut;
-  return is_scaled ? missing_ND / config.residual_scale : missing_ND;
+  const bool is_scaled = config.mlp_out_scale != 1 && value_point(config, options_.values.site) == HookPoint::kBlockOut;
+  return is_scaled ? missing_ND / config.mlp_out_scale : missing_ND;
 }
 
 /// Returns into how many parts what is missing is cut, of which the next of the layers that are left takes one.

@@ -147,7 +147,7 @@ int64_t packing_bytes(const ModelConfig& config, const Workload& work, const Sta
   const int64_t scores = packed_score_tokens(config, stage.device, work.dtype, work.document_tokens);
   for (int64_t layer = stage.begin; layer < stage.end; ++layer) {
     const KeyShape keys = config.key_shape(layer);
-    const int64_t heads = config.mixed_size(layer);
+    const int64_t heads = heads_input_size(config, layer);
     const int64_t sums = 8 * (square(config.d_model) * (1 + keys.experts) + square(heads) + keys.moments());
     int64_t packing = 0;
     for (const WeightSpec& spec : layer_table(config, layer)) {

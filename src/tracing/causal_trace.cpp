@@ -105,7 +105,7 @@ Tensor GroupTrace::start(const std::vector<Restoration>& rows, int64_t width) co
   return input_BTD.flatten(0, 1).index_select(0, to_index(places, input_BTD.device())).unflatten(0, {-1, width});
 }
 
-/// Keys and values of the corrupted runs before the restored token, of one layer.
+/// Keys and values of the corrupted runs before the restored token, of one layer, and what its mixer reads of them.
 KeyValues GroupTrace::prefix(const std::vector<Restoration>& rows, int64_t layer) const {
   std::vector<int64_t> base, lengths;
   for (const Restoration& row : rows)
@@ -114,12 +114,17 @@ KeyValues GroupTrace::prefix(const std::vector<Restoration>& rows, int64_t layer
       lengths.push_back(row.token);
     }
   const int64_t width = *std::max_element(lengths.begin(), lengths.end());
-  const KeyValuePair all = states_.cache.layer(layer);
-  const auto select = [&](const Tensor& x_BKTC) {
-    return x_BKTC.narrow(2, 0, width).index_select(0, to_index(base, x_BKTC.device())).transpose(1, 2);
+  const auto select = [&](const KeyValuePair& all) {
+    const auto taken = [&](const Tensor& x_BKTC) {
+      return x_BKTC.narrow(2, 0, width).index_select(0, to_index(base, x_BKTC.device())).transpose(1, 2);
+    };
+    return KeyValuePair{taken(all.key), taken(all.value)};
   };
   KeyValues some;
-  some.record(layer, {select(all.key), select(all.value)});
+  if (const KeyValuePair attended = states_.cache.layer(layer); attended.key.defined())
+    some.record(layer, select(attended));
+  if (const KeyValuePair mixed = states_.cache.mixer_tokens(layer); mixed.key.defined())
+    some.record_tokens(layer, select(mixed));
   some.end_pass(torch::arange(width).unsqueeze(0) < torch::tensor(lengths, torch::kLong).unsqueeze(1));
   return some;
 }

@@ -231,7 +231,7 @@ ValueSite site_in(const ModelConfig& config, ValueSite site) {
 }
 
 int64_t first_step_layer(const ModelConfig& config, ValueSite site, int64_t layer) {
-  const bool is_scaled = site == ValueSite::kMlpOut && config.residual_scale != 1;
+  const bool is_scaled = site == ValueSite::kMlpOut && config.mlp_out_scale != 1;
   const bool is_inside = site == ValueSite::kMlpAndAttnOut || is_scaled || has_weight(config, WeightKind::kMlpPostNorm);
   return is_inside ? layer : layer + 1;
 }
@@ -241,8 +241,8 @@ void check_step_graphs(const ModelConfig& config, const Placement& placement, in
   for (int64_t above = layer; above < config.n_layers; ++above) {
     if (config.has_recurrence(above))
       throw PlacementError(cat("run.cuda_graphs: layer ", above,
-                               " has a recurrent mixer, whose triangular systems no graph takes: expected layers "
-                               "with attention. Set run.cuda_graphs: false"));
+                               " has a recurrent mixer, of whose steps no graph is made: expected layers "
+                               "with attention alone. Set run.cuda_graphs: false"));
     if (config.has_experts(above))
       throw PlacementError(cat("run.cuda_graphs: layer ", above,
                                " has experts, and the host has to know at every step ",

@@ -167,9 +167,8 @@ def test_inspect_counts_the_parameters_of_dense_rows(lancet, name):
     assert json.loads(result.stdout)["parameters"] == parameters
 
 
-GRANITE_HYBRID = BY_ROWS["granite-3.0-2b"][0] | {"architectures": ["GraniteMoeHybridForCausalLM"], "model_type": "granitemoehybrid",
-                                                 "mamba_n_heads": 48}  # fmt: skip
-FALCON_H1 = BY_ROWS["falcon-7b"][0] | {"architectures": ["FalconH1ForCausalLM"], "model_type": "falcon_h1", "mamba_d_state": 256}
+NEMOTRON_H = BY_ROWS["granite-3.0-2b"][0] | {"architectures": ["NemotronHForCausalLM"], "model_type": "nemotron_h",
+                                             "mamba_num_heads": 48}  # fmt: skip
 MAMBA = {
     "architectures": ["MambaForCausalLM"], "conv_kernel": 4, "d_inner": 1536, "d_model": 768, "expand": 2, "hidden_act": "silu",
     "hidden_size": 768, "layer_norm_epsilon": 1e-5, "model_type": "mamba", "n_layer": 24, "num_hidden_layers": 24,
@@ -180,10 +179,9 @@ MAMBA = {
 @pytest.mark.parametrize(
     ("values", "parts"),
     [
-        (GRANITE_HYBRID, ["unknown family 'GraniteMoeHybridForCausalLM'", "the nearest is Granite", "has no mamba_n_heads"]),
-        (FALCON_H1, ["unknown family 'FalconH1ForCausalLM'", "the nearest is Falcon", "mamba_d_state", "This version knows Llama"]),
+        (NEMOTRON_H, ["unknown family 'NemotronHForCausalLM'", "the nearest is Granite", "has no mamba_num_heads", "This version knows Llama"]),
         (MAMBA, ["unknown family 'MambaForCausalLM'", "none is near", "conv_kernel", "and 1 more"]),
-        (GRANITE_HYBRID | {"architectures": None}, ["unknown family 'granitemoehybrid'", "mamba_n_heads"]),
+        (NEMOTRON_H | {"architectures": None}, ["unknown family 'nemotron_h'", "mamba_num_heads"]),
     ],
 )
 def test_an_unknown_family_is_refused_by_what_differs(lancet, values, parts):

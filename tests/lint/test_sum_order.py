@@ -9,7 +9,7 @@ from cpp_source import REPOSITORY, load_sources, source
 
 ANYWHERE = (
     r"index_add|index_copy|index_reduce|index_put|_index_put_impl|scatter|scatter_add|scatter_reduce|masked_scatter|put(?=_)|(?<=::)put|bincount|histc"
-    r"|cumsum|cumprod|logcumsumexp|kthvalue|median|nanmedian|embedding_bag|\w*attention\w*"
+    r"|cumsum|cumprod|logcumsumexp|kthvalue|median|nanmedian|embedding_bag|(?!has_attention\b)\w*attention\w*"
 )
 # In the backward pass they add, so where a gradient may come along.
 READS = r"index_select|gather|take_along_dim|embedding"
@@ -26,8 +26,8 @@ HAS_AN_ORDER = {
     ("editors/nse.cpp", "index_copy"): UNIQUE,
     ("models/batching.cpp", "index_select"): NO_GRADIENT,
     ("models/blocks/attention.cpp", "index_select"): "a place that comes twice is padding, whose gradients are zero",
-    ("models/blocks/delta_mixer.cpp", "gather"): NO_GRADIENT,
-    ("models/blocks/delta_mixer.cpp", "index_select"): "a place that comes twice is padding, whose gradients are zero",
+    ("models/mixers/recurrent_mixer.cpp", "gather"): NO_GRADIENT,
+    ("models/mixers/recurrent_mixer.cpp", "index_select"): "a place that comes twice is padding, whose gradients are zero",
     ("models/blocks/experts.cpp", "bincount"): WHOLE,
     ("models/blocks/experts.cpp", "gather"): UNIQUE,
     ("models/blocks/experts.cpp", "scatter"): UNIQUE,

@@ -213,6 +213,9 @@ def read_dense(path):
 
 DENSE = {path.stem: read_dense(path) for path in DENSE_FILES}
 VARIANTS |= DENSE | {"qwen3_5_nested": dataclasses.replace(DENSE["qwen3_5"], form="nested")}
+# Token by token transformers forgets the limits, so this has no text to compare.
+LIMITS = dict(config=DENSE["bamba"].config | dict(time_step_limit=[0.5, 2.0]), without=(dict(time_step_limit=[0.0, 100.0]),))
+VARIANTS |= {"bamba_limits": dataclasses.replace(DENSE["bamba"], **LIMITS)}
 VARIANTS |= {"qwen2_moe_joined": dataclasses.replace(DENSE["qwen2_moe"], form="joined")}
 SIZES |= {variant.family: {} for variant in DENSE.values()}
 
@@ -235,7 +238,7 @@ def randomise(net, generator):
     """Norms that multiply by 1 + w have weights about 0, the others about 1; embeddings that are scaled are small."""
     kind = net.config.model_type
     is_gemma, is_gpt2 = kind.startswith("gemma") or kind == "vaultgemma", kind == "gpt2"
-    biases_of_routers = [(name, buffer) for name, buffer in net.named_buffers() if name.endswith("e_score_correction_bias")]
+    biases_of_routers = [(name, buffer) for name, buffer in net.named_buffers() if name.endswith(("e_score_correction_bias", "expert_bias"))]
     for name, parameter in [*net.named_parameters(), *biases_of_routers]:
         noise = torch.randn(parameter.shape, generator=generator)
         if name.endswith("bias"):

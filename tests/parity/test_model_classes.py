@@ -101,6 +101,15 @@ def test_logits_equal_transformers(folders, theirs, tmp_path):
     assert {name: error for name, error in errors.items() if not error <= NMSE_F32} == {}
 
 
+def test_texts_longer_than_a_chunk_equal_transformers(folders, tmp_path):
+    """States go from chunk to chunk (64 tokens), the last one not whole."""
+    hybrids = ["qwen3_5", "lfm2", "bamba", "falcon_h1"]
+    ours = lancet_logits_of([folders[name] for name in hybrids], rows([150, 70]), "f32", tmp_path)
+    for name, logits in zip(hybrids, ours, strict=True):
+        expected = transformers_logits(load(folders[name]), rows([150, 70]))
+        assert max(nmse(*row) for row in zip(logits, expected, strict=True)) <= NMSE_F32, name
+
+
 def test_bf16_is_as_close_as_transformers_bf16(folders, theirs, tmp_path):
     """With experts at the middling token: one that rounding sends to another is far off with either."""
     ours = lancet_logits_of(list(folders.values()), rows(LENGTHS), "bf16", tmp_path)

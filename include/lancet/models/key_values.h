@@ -38,13 +38,15 @@ class KeyValues {
   int64_t positions() const { return positions_; }
   /// bool [B, P], host: false where a row is padding.
   Tensor valid_BP() const;
-  /// [B, K, P, C], parts of the memory; undefined tensors for a layer that was not run. Within a pass P counts what the
-  /// layer has already recorded of it.
+  /// [B, K, P, C], parts of the memory; undefined tensors for a layer that was not run, or has no attention. Within a
+  /// pass P counts what the layer has already recorded of it.
   KeyValuePair layer(int64_t layer) const;
 
-  /// One layer's keys and values [B, T, K, C] of the pass that is under way; of a recurrent mixer, which keeps tokens,
-  /// what it reads of each in their places, of one head.
-  void record(int64_t layer, const KeyValuePair& fresh_BTKC);
+  /// One layer's keys and values [B, T, K, C] of the pass that is under way.
+  void record(int64_t layer, const KeyValuePair& fresh_BTKC) { append(place_of(layer).attended, fresh_BTKC); }
+  /// What a layer's recurrent mixer reads of each token likewise: channels and scalars, of one head.
+  void record_tokens(int64_t layer, const KeyValuePair& fresh_BT1X) { append(place_of(layer).mixed, fresh_BT1X); }
+  KeyValuePair mixer_tokens(int64_t layer) const;
   /// State of a layer whose states are kept, behind the last pass.
   const MixerState& mixer_state(int64_t layer) const { return layers_.at(static_cast<size_t>(layer)).state; }
   void record_state(int64_t layer, MixerState state);
@@ -58,11 +60,17 @@ class KeyValues {
   void keep(const std::vector<int64_t>& places);
 
  private:
-  struct Layer {
+  struct Kept {
     KeyValuePair room_BKRC;
     int64_t positions = 0;
+  };
+  struct Layer {
+    Kept attended;
+    Kept mixed;
     MixerState state;
   };
+  static KeyValuePair pair_of(const Kept& kept);
+  void append(Kept& kept, const KeyValuePair& fresh_BTKC) const;
   /// The layer's memory, which is made where there is none.
   Layer& place_of(int64_t layer);
 

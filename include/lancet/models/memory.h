@@ -73,6 +73,11 @@ bool holds_scores(const ModelConfig& config, at::Device device, at::ScalarType d
 int64_t packed_score_tokens(const ModelConfig& config, at::Device device, at::ScalarType dtype,
                             int64_t document_tokens);
 
+/// Numbers that the output projection of a layer's attention or mixer reads.
+inline int64_t heads_input_size(const ModelConfig& config, int64_t layer) {
+  return config.has_attention(layer) ? config.attended_size() : config.recurrence.value_size();
+}
+
 /// Matrices of an MLP.
 inline int64_t mlp_matrices(const ModelConfig& config) { return config.gated_mlp ? 3 : 2; }
 

@@ -117,7 +117,9 @@ struct ModelConfig {
   double logits_cap = 0;                  ///< likewise
   double logits_scale = 1;                ///< factor of logits, before they are capped
   double embedding_scale = 1;             ///< rounded to the weights' type
-  double residual_scale = 1;              ///< factor of what attention and MLP add to the residual stream
+  double attention_out_scale = 1;         ///< factor of what attention adds to the residual stream
+  double mlp_out_scale = 1;               ///< likewise the MLP
+  double attention_in_scale = 1;          ///< factor of what attention reads
   int64_t first_position = 0;             ///< row of the first position in the table of learned ones
   ExpertsConfig experts;
   RecurrenceConfig recurrence;
@@ -125,6 +127,7 @@ struct ModelConfig {
   bool attention_sinks = false;  ///< each head's weights share their sum with a score of its own, which has no value
   bool gated_attention = false;  ///< attention's results are multiplied by a sigmoid of the layer's normed input
   Activation activation = Activation::kSilu;
+  double gate_scale = 1;  ///< factor of gates before their activation
   double mlp_slope = 1;   ///< kLimitedSwish's
   double mlp_limit = 0;   ///< likewise
   bool gated_mlp = true;  ///< activation(gate) * up; else activation(up)
@@ -143,10 +146,9 @@ struct ModelConfig {
   bool has_recurrence(int64_t layer) const {
     return !recurrence.layers.empty() && recurrence.layers[static_cast<size_t>(layer)];
   }
-  /// Numbers that the layer's output projection reads.
-  int64_t mixed_size(int64_t layer) const {
-    return has_recurrence(layer) ? recurrence.value_size() : n_heads * (latent.rank > 0 ? latent.value_dim : head_dim);
-  }
+  bool has_attention(int64_t layer) const { return !has_recurrence(layer) || recurrence.has_attention; }
+  /// Numbers that attention's output projection reads.
+  int64_t attended_size() const { return n_heads * (latent.rank > 0 ? latent.value_dim : head_dim); }
   bool has_experts(int64_t layer) const { return experts.count > 0 && experts.layers[static_cast<size_t>(layer)]; }
 
   KeyShape key_shape(int64_t layer) const;

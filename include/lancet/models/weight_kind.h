@@ -32,7 +32,7 @@ enum class WeightKind : uint8_t {
   kKeyValueUp,  ///< each head's key and value, in turn
   kSinks,       ///< a score of each head (ModelConfig::attention_sinks)
   kAttnGate,    ///< the sigmoid of its output multiplies what attention gives to kAttnOut
-  kAttnOut,     ///< output projection of a recurrent mixer too
+  kAttnOut,
   kAttnOutBias,
   kAttnPostNorm,  ///< norm between attention's output projection and the residual stream
   kMixerQuery,    ///< a recurrent mixer's (RecurrenceConfig)
@@ -41,10 +41,14 @@ enum class WeightKind : uint8_t {
   kMixerGate,
   kMixerRate,
   kMixerDecay,
+  kMixerStep,  ///< how far a state space goes on at a token
   kMixerTaps,  ///< the short convolution's: each channel's, one after the other
+  kMixerTapsBias,
   kMixerDecayBias,
   kMixerDecayScale,  ///< a logarithm
+  kMixerSkip,        ///< share of each head's values that a state space's results have added
   kMixerNorm,
+  kMixerOut,
   kMlpNorm,
   kMlpNormBias,
   kRouter,        ///< says which experts a token goes to
@@ -96,11 +100,12 @@ enum class Axis : uint8_t {
   kKeyValueRank,
   kLatentKeyValue,  ///< latent attention's vector for keys and values, and the turned part of keys
   kLatentHeads,     ///< each head's key without its turned part, and its value
-  kMixed,           ///< what attention or the recurrent mixer gives to the output projection
+  kAttended,        ///< what attention gives to the output projection
   kMixerKey,
   kMixerValue,
   kMixerHeads,
-  kMixerHeadValue,
+  kMixerNorm,
+  kMixerChannels,
   kMixerTaps,
   kShared,
   kQueryNorm,

@@ -1,8 +1,11 @@
 // Granite (IBM 2024): Llama's block with four multipliers: of embeddings, scores, what blocks add, and logits. Also
-// with experts in the place of MLPs, all of a layer in one tensor.
+// with experts in the place of MLPs, all of a layer in one tensor. Granite 4 (2025) has Mamba-2's mixers in most
+// layers, and an MLP beside the experts, or alone.
 #include "families/config_reader.h"
 #include "families/family_list.h"
+#include "families/hybrid_rows.h"
 #include "families/rows.h"
+#include "families/state_space_rows.h"
 
 namespace lancet {
 namespace {
@@ -14,13 +17,23 @@ constexpr WeightRow kGraniteExperts[] = {{kRouter, "model.layers.{}.block_sparse
                                          {kUp, "model.layers.{}.block_sparse_moe.input_linear.weight", kOfExperts},
                                          {kDown, "model.layers.{}.block_sparse_moe.output_linear.weight", kOfExperts}};
 
+bool is_dense(const ModelConfig& config, int64_t layer) { return !config.has_experts(layer); }
+constexpr auto kAsRows = Layout::kRows;
+constexpr WeightRow kSharedMlp[] = {{kMlpNorm, "model.layers.{}.post_attention_layernorm.weight"},
+                                    {kGate, "model.layers.{}.shared_mlp.input_linear.weight", kAsRows, is_dense},
+                                    {kUp, "model.layers.{}.shared_mlp.input_linear.weight", kAsRows, is_dense},
+                                    {kDown, "model.layers.{}.shared_mlp.output_linear.weight", kAsRows, is_dense},
+                                    {kSharedGate, "model.layers.{}.shared_mlp.input_linear.weight"},
+                                    {kSharedUp, "model.layers.{}.shared_mlp.input_linear.weight"},
+                                    {kSharedDown, "model.layers.{}.shared_mlp.output_linear.weight"}};
+
 void read_granite(ConfigReader& keys, ModelConfig& config) {
   read_llama_fields(keys, config);
   config.qkv_bias = config.attention_out_bias = keys.flag("attention_bias");
   config.mlp_bias = keys.flag("mlp_bias");
   config.embedding_scale = keys.above_zero("embedding_multiplier", 1);
   config.attention_scale = keys.above_zero("attention_multiplier", 1);
-  config.residual_scale = keys.above_zero("residual_multiplier", 1);
+  config.attention_out_scale = config.mlp_out_scale = keys.above_zero("residual_multiplier", 1);
   config.logits_scale = 1 / keys.above_zero("logits_scaling", 1);
 }
 
@@ -32,7 +45,42 @@ void read_granite_moe(ConfigReader& keys, ModelConfig& config) {
   config.experts.layers.assign(static_cast<size_t>(config.n_layers), true);
 }
 
+/// intermediate_size is an expert's, shared_intermediate_size that of the MLP that all tokens go through.
+void read_granite_hybrid(ConfigReader& keys, ModelConfig& config) {
+  read_granite(keys, config);
+  const int64_t d_expert = config.d_ffn;
+  config.d_ffn = keys.size("shared_intermediate_size", kMostWide, 1024);
+  const std::string positions = keys.text("position_embedding_type", "nope");
+  if (positions == "nope") config.rotary_layers.assign(static_cast<size_t>(config.n_layers), false);
+  if (positions != "nope" && positions != "rope") keys.problem("position_embedding_type", "nope or rope");
+  read_state_space(keys, config, expanded_size(keys, config));
+  config.recurrence.norm = MixerNorm::kGateFirst;
+  config.recurrence.layers =
+      layers_with_mixer(keys, config.n_layers, {"linear_attention", "mamba"},
+                        [&](ConfigReader&) { return std::vector<bool>(static_cast<size_t>(config.n_layers), true); });
+  if (keys.number("num_local_experts", 8) == 0) return;
+  config.experts = read_experts(keys, "num_local_experts", {.count = 8, .chosen = 2});
+  config.experts.d_ffn = d_expert;
+  config.experts.shared = config.d_ffn;
+  config.experts.sums_to_one = config.experts.in_one_tensor = true;
+  config.experts.layers.assign(static_cast<size_t>(config.n_layers), true);
+}
+
 }  // namespace
+
+Family granite_hybrid() {
+  return {
+      .name = "Granite 4",
+      .architectures = {"GraniteMoeHybridForCausalLM"},
+      .model_types = {"granitemoehybrid"},
+      .understood_keys = state_space_keys({"embedding_multiplier", "attention_multiplier", "residual_multiplier",
+                                           "logits_scaling", "num_local_experts", "num_experts_per_tok",
+                                           "shared_intermediate_size", "position_embedding_type"}),
+      .harmless_keys = state_space_harmless_keys(),
+      .weights = rows_of({kLlamaOutside, kStateSpaceNorm, kLlamaAttention, kStateSpace, kSharedMlp, kGraniteExperts}),
+      .ignored_tensors = llama_ignored_tensors(),
+      .read = read_granite_hybrid};
+}
 
 Family granite_moe() {
   return {.name = "Granite-MoE",

@@ -16,7 +16,7 @@ void read_hyperclovax(ConfigReader& keys, ModelConfig& config) {
   config.mlp_bias = keys.flag("mlp_bias");
   config.embedding_scale = keys.above_zero("embedding_multiplier", 1);
   if (keys.has("attention_multiplier")) config.attention_scale = keys.above_zero("attention_multiplier");
-  config.residual_scale = keys.above_zero("residual_multiplier", 1);
+  config.attention_out_scale = config.mlp_out_scale = keys.above_zero("residual_multiplier", 1);
   config.logits_scale = keys.above_zero("logits_scaling", 1);
   config.post_norms = keys.flag_or_true("use_post_norm");
 }

@@ -15,7 +15,8 @@ void read_minicpm3(ConfigReader& keys, ModelConfig& config) {
   read_latent_fields(keys, config, {.latent = latent, .heads = 40, .positions = 32768, .norm_eps = 1e-5});
   config.rope.pairs = RopeConfig::Pairs::kHalves;
   config.embedding_scale = keys.above_zero("scale_emb", 12);
-  config.residual_scale = keys.above_zero("scale_depth", 1.4) / std::sqrt(static_cast<double>(config.n_layers));
+  config.attention_out_scale = config.mlp_out_scale =
+      keys.above_zero("scale_depth", 1.4) / std::sqrt(static_cast<double>(config.n_layers));
   config.logits_scale = keys.above_zero("dim_model_base", 256) / static_cast<double>(config.d_model);
   config.tied_embeddings = keys.flag_or_true("tie_word_embeddings");
   if (keys.flag("mlp_bias")) keys.problem("mlp_bias", "false, as published models of this family have it");

@@ -123,9 +123,14 @@ std::string window_text(const ModelConfig& config) {
 
 std::string mixer_text(const ModelConfig& config) {
   const RecurrenceConfig& mixer = config.recurrence;
-  return cat("a gated delta rule in ", std::ranges::count(mixer.layers, true), " of ", config.n_layers, " layers, ",
-             mixer.key_heads, " heads of ", mixer.key_dim, ", ", mixer.value_heads, " of ", mixer.value_dim,
-             " for values, convolved over ", mixer.taps, " tokens");
+  const std::string where = cat(" in ", std::ranges::count(mixer.layers, true), " of ", config.n_layers, " layers, ");
+  if (mixer.kind == MixerKind::kShortConvolution)
+    return cat("a gated convolution", where, "over ", mixer.taps, " tokens");
+  if (mixer.kind == MixerKind::kStateSpace)
+    return cat("a state space", where, mixer.value_heads, " heads of ", mixer.value_dim, " with states of ",
+               mixer.key_dim, ", ", mixer.key_heads, " groups, convolved over ", mixer.taps, " tokens");
+  return cat("a gated delta rule", where, mixer.key_heads, " heads of ", mixer.key_dim, ", ", mixer.value_heads, " of ",
+             mixer.value_dim, " for values, convolved over ", mixer.taps, " tokens");
 }
 
 std::string mlp_size_text(const ModelConfig& config) {
@@ -230,7 +235,8 @@ std::string model_text(const Inspected& model) {
       {"values are at", value_text(config)},
       {"edited weight", weight_name(config, {WeightKind::kDown, 0})},
       {"stored type", std::string(dtype_name(config.dtype))}};
-  if (!config.recurrence.layers.empty()) facts.emplace_back("attention or", mixer_text(config));
+  if (!config.recurrence.layers.empty())
+    facts.emplace_back(config.recurrence.has_attention ? "beside attention" : "attention or", mixer_text(config));
   if (config.latent.rank > 0) facts.emplace_back("latent attention", latent_text(config));
   if (config.attention_sinks) facts.emplace_back("attention sinks", "a score a head");
   if (config.quantised) facts.emplace_back("quantised", config.quantised->method() + ", kept so in memory");

@@ -2,6 +2,8 @@
 
 #include <torch/types.h>
 
+#include "lancet/models/memory.h"
+
 namespace lancet {
 namespace {
 
@@ -29,7 +31,7 @@ Tensor rows_of_expert(const LayerInputs& inputs, MatrixInput input, KeyShape key
 int64_t width_of(const ModelConfig& config, int64_t layer, MatrixInput input) {
   switch (input) {
     case MatrixInput::kHeads:
-      return config.mixed_size(layer);
+      return heads_input_size(config, layer);
     case MatrixInput::kMlpKey:
       return config.key_shape(layer).width;
     default:

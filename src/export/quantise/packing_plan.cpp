@@ -41,7 +41,7 @@ std::string head_module(const ModelConfig& config) {
 }
 
 MatrixInput input_of(WeightKind kind) {
-  if (kind == WeightKind::kAttnOut) return MatrixInput::kHeads;
+  if (kind == WeightKind::kAttnOut || kind == WeightKind::kMixerOut) return MatrixInput::kHeads;
   switch (role_of(kind).part) {
     case LayerPart::kMlpInput:
       return MatrixInput::kMlpNormed;
@@ -70,6 +70,10 @@ void check_family(const ModelFiles& files, const WeightSpec& spec, QuantisedForm
     throw ConfigError(cat("lancet quantise: layers of ", files.config.family->name,
                           " have latent attention, which is not supported: quantise it while it is loaded "
                           "(run.quantise_base)"));
+  if (files.config.recurrence.kind != MixerKind::kGatedDelta)
+    throw ConfigError(cat("lancet quantise: layers of ", files.config.family->name,
+                          " have a convolution or a state space with projections in one matrix, which is not "
+                          "supported: quantise it while it is loaded (run.quantise_base)"));
   if (files.config.experts.shared > 0 || has_all_experts(spec.stored.layout))
     throw ConfigError(
         cat("lancet quantise: a layer of ", files.config.family->name,

@@ -15,7 +15,7 @@ Rules that differ from Llama's:
   key of a layer is all g_e k_e, one behind the other, zeros where a token does not reach e; its second moment is kept for each
   expert alone, over all tokens, and counts no products across experts. Values are found at the block's output. An MLP that
   all tokens go through beside (Qwen2-MoE) is a part of the layer's output that no method edits.
-* Layers without attention (Qwen3.5): what the mixer puts out takes the place of attention's output.
+* Layers without attention (Qwen3.5, Bamba): what the mixer puts out takes the place of attention's output.
 """
 import contextlib
 import json
@@ -31,6 +31,8 @@ from double_precision import double_precision, load_double  # noqa: E402
 LLAMA = dict(layers="model.layers", norm="model.norm", attn="self_attn.o_proj", mlp="mlp")
 LLAMA |= dict(gate="mlp.gate_proj", up="mlp.up_proj", down="mlp.down_proj")
 GPT = dict(layers="transformer.h", norm="transformer.ln_f", mlp="mlp")
+FEED_FORWARD = dict(layers="model.layers", norm="model.final_layernorm", mlp="feed_forward")
+FEED_FORWARD |= {kind: f"feed_forward.{kind}_proj" for kind in ("gate", "up", "down")}
 NEOX = dict(layers="gpt_neox.layers", norm="gpt_neox.final_layer_norm", attn="attention.dense", mlp="mlp")
 NEOX |= dict(up="mlp.dense_h_to_4h", down="mlp.dense_4h_to_h")
 FAMILIES = {  # by model type: paths of modules, those below `layers` within a layer
@@ -53,6 +55,9 @@ FAMILIES = {  # by model type: paths of modules, those below `layers` within a l
     "gpt_oss": LLAMA | dict(experts="mlp.experts", keys="mlp.experts.keys"),
     "deepseek_v3": LLAMA | dict(experts="mlp.experts", keys="mlp.experts.keys"),
     "qwen3_5_text": LLAMA | dict(mixer="linear_attn.out_proj"),
+    "bamba": FEED_FORWARD | dict(attn="self_attn.o_proj", mixer="mamba.out_proj"),
+    "falcon_h1": FEED_FORWARD
+    | dict(block_scale=lambda config: config.mlp_multipliers[1], logits_scale=lambda config: config.lm_head_multiplier),
 }
 
 
@@ -111,6 +116,10 @@ class PlainExperts(torch.nn.ModuleList):
         return sum(expert.down_proj(part) + share[:, [e]] * expert.offset for e, (expert, part) in enumerate(zip(experts, parts)))
 
 
+def experts_in(layer):
+    return getattr(getattr(layer, "mlp", None), "experts", None)
+
+
 def output(value):
     return value[0] if isinstance(value, tuple) else value
 
@@ -137,7 +146,7 @@ class Net:
         self.layers = self.module.get_submodule(self.paths["layers"])
         self.touch, self.others = None, {}
         for number, layer in enumerate(self.layers):
-            if "experts" in self.paths and hasattr(layer.mlp, "experts"):
+            if experts_in(layer) is not None:
                 layer.mlp.experts = PlainExperts(layer.mlp.experts)
             self.watch(layer, number)
 
@@ -148,9 +157,10 @@ class Net:
         def before(path, place):
             layer.get_submodule(path).register_forward_pre_hook(lambda _, args: (self.pass_on(place, number, args[0]), *args[1:]))
 
-        behind(self.paths["mixer" if hasattr(layer, "linear_attn") else "attn"], "attn")
+        if "attn" in self.paths:
+            behind(self.paths["attn" if hasattr(layer, "self_attn") else "mixer"], "attn")
         before(self.paths["mlp"], "mlp_in")
-        if hasattr(layer.mlp, "experts"):
+        if experts_in(layer) is not None:
             behind(self.paths["keys"], "key")
             return behind(self.paths["mlp"], "mlp")
         for kind in ("gate", "up"):
@@ -226,7 +236,7 @@ class FamilyModel(Editable):
         return f"{self.net.paths['layers']}.{layer}.{self.net.paths[kind]}.weight"
 
     def names_of(self, kind, layer):
-        if not hasattr(self.net.layers[layer].mlp, "experts"):
+        if experts_in(self.net.layers[layer]) is None:
             return super().names_of(kind, layer)
         stem, experts = f"{self.net.paths['layers']}.{layer}.{self.net.paths['experts']}", len(self.net.layers[layer].mlp.experts) - 1
         return [f"{stem}.{e}.{kind}_proj.weight" for e in range(experts)]
@@ -286,7 +296,7 @@ class FamilyBench(Bench):
             self.covariances[layer] = torch.block_diag(*(moment[i : i + size, i : i + size] for i in range(0, len(moment), size)))
 
     def experts(self, layer):
-        experts = getattr(self.net.layers[layer].mlp, "experts", None)
+        experts = experts_in(self.net.layers[layer])
         return 1 if experts is None else len(experts) - 1
 
 

@@ -45,6 +45,8 @@ MODELS = {  # by name here: the variant of family_checkpoints.py
     "gpt-oss": "gpt_oss",  # sinks, biases of experts, all of a layer in one tensor
     "deepseek-v3": "deepseek_v3",  # latent attention
     "qwen3-5": "qwen3_5",  # recurrent mixers between layers with attention
+    "bamba": "bamba",  # state spaces between layers with attention
+    "falcon-h1": "falcon_h1",  # beside attention, and a multiplier of the MLP's output
     "qwen3-moe-mixed": "qwen3_moe_some_dense",  # one of the edited layers has no experts
 }
 REPLAYED = ["qwen3", "olmo2", "gptj", "granite", "qwen3-moe"]  # with forward replay too: plain, norm behind the projection, parallel, scaled, experts
@@ -88,9 +90,10 @@ def sections(bench):
     trained = {kind: FINE_TUNE["modules"][kind] for kind in FINE_TUNE["modules"] if kind in bench.net.paths}
     if "experts" in bench.net.paths:  # of which the down projections alone are edited
         modules = trained = {"down": LAYERS}
+    if "attn" in bench.net.paths:  # else what attention adds is the sum of several modules' outputs
+        goldens["pmet"] = (pmet, ONE)
     return goldens | {
         "rome": (dict(method="rome", covariance=True, **LOCATED) | dict(layers=LAYERS[-1:]), ONE),
-        "pmet": (pmet, ONE),
         "ultraedit": (dict(method="ultraedit", modules=modules, lr=1e-3, tokens="answer", batch=2), TWO),
         "ft": (dict(method="ft", **FINE_TUNE) | dict(modules=trained), MIXED),
     }

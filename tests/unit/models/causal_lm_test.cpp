@@ -172,9 +172,12 @@ TEST(Generate, EqualsAFullPassPerToken) {
 }
 
 /// States of mixers are behind each row's own prompt, and move with rows that take the places of others.
-TEST(Generate, OfAHybridEqualsAFullPassPerTokenWhileRowsLeave) {
+class GenerateOfHybrids : public ::testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Kinds, GenerateOfHybrids, ::testing::Values("qwen3_5", "lfm2", "bamba", "falcon_h1"));
+
+TEST_P(GenerateOfHybrids, EqualsAFullPassPerTokenWhileRowsLeave) {
   const auto& families = testing::family_models();
-  const auto hybrid = std::ranges::find(families, std::string("qwen3_5"), &testing::FamilyModel::name);
+  const auto hybrid = std::ranges::find(families, std::string(GetParam()), &testing::FamilyModel::name);
   ASSERT_NE(hybrid, families.end());
   const TinyModel tiny(hybrid->config, 1);
   const CausalLM model = tiny.load();

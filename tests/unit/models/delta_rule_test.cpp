@@ -1,5 +1,5 @@
 // The gated delta rule: chunks against tokens, and both gradients against finite differences.
-#include "blocks/delta_rule.h"
+#include "mixers/delta_rule.h"
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ std::vector<Tensor> random_tokens(int64_t n, uint64_t seed) {
 DeltaTokens tokens_of(const std::vector<Tensor>& x) { return {x[0], x[1], x[2], x[3], x[4]}; }
 
 /// A number that every output and every number of the state behind counts in, each otherwise.
-Tensor weighed(const DeltaResult& result) {
+Tensor weighed(const RuleResult& result) {
   const auto weigh = [](const Tensor& x) {
     return (x * torch::arange(x.numel(), torch::kDouble).view_as(x).add(1).sin()).sum();
   };
@@ -40,9 +40,9 @@ Tensor weighed(const DeltaResult& result) {
 TEST(DeltaRule, ChunksEqualTheRecurrenceWithAndWithoutAStateBefore) {
   const std::vector<Tensor> x = random_tokens(11, 1);
   for (const Tensor& state : {x[5], Tensor()}) {
-    const DeltaResult expected = delta_rule_by_tokens(tokens_of(x), state);
+    const RuleResult expected = delta_rule_by_tokens(tokens_of(x), state);
     for (const int64_t chunk : {2, 4, 11, 64}) {
-      const DeltaResult result = delta_rule(tokens_of(x), state, StateAfter::kGiven, chunk);
+      const RuleResult result = delta_rule(tokens_of(x), state, StateAfter::kGiven, chunk);
       EXPECT_LE(nmse(result.out_RHTV, expected.out_RHTV), kExactF64) << chunk;
       EXPECT_LE(nmse(result.state_RHKV, expected.state_RHKV), kExactF64) << chunk;
     }
@@ -51,14 +51,14 @@ TEST(DeltaRule, ChunksEqualTheRecurrenceWithAndWithoutAStateBefore) {
 
 TEST(DeltaRule, ARowInTwoPartsEqualsItWhole) {
   const std::vector<Tensor> x = random_tokens(9, 2);
-  const DeltaResult whole = delta_rule(tokens_of(x), {}, StateAfter::kGiven);
+  const RuleResult whole = delta_rule(tokens_of(x), {}, StateAfter::kGiven);
   std::vector<Tensor> first, second;
   for (size_t i = 0; i < 5; ++i) {
     first.push_back(x[i].narrow(2, 0, 4));
     second.push_back(x[i].narrow(2, 4, 5));
   }
-  const DeltaResult before = delta_rule(tokens_of(first), {}, StateAfter::kGiven);
-  const DeltaResult after = delta_rule(tokens_of(second), before.state_RHKV, StateAfter::kGiven);
+  const RuleResult before = delta_rule(tokens_of(first), {}, StateAfter::kGiven);
+  const RuleResult after = delta_rule(tokens_of(second), before.state_RHKV, StateAfter::kGiven);
   EXPECT_LE(nmse(torch::cat({before.out_RHTV, after.out_RHTV}, 2), whole.out_RHTV), kExactF64);
   EXPECT_LE(nmse(after.state_RHKV, whole.state_RHKV), kExactF64);
 }

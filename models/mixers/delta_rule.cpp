@@ -2,9 +2,6 @@
 
 #include <torch/types.h>
 
-#include <algorithm>
-#include <limits>
-
 namespace lancet {
 namespace {
 
@@ -24,35 +21,29 @@ DeltaTokens narrowed(const DeltaTokens& tokens, int64_t begin, int64_t count) {
 
 /// One chunk. What each token learns, u_t, solves (I + A) U = B (V - e^G K S): S the state before the chunk, G the
 /// decays' running sums, B the rates, A_ti = b_t e^(G_t - G_i) k_t k_i for i < t.
-DeltaResult run_chunk(const DeltaTokens& tokens, const Tensor& state_RHKV, StateAfter after) {
-  const int64_t n = tokens.decay_RHT.size(2);
-  const Tensor ones_TT = torch::ones({n, n}, tokens.decay_RHT.options()), is_later = ones_TT.triu(1).to(torch::kBool);
-  const Tensor sum_RHT = torch::matmul(tokens.decay_RHT, ones_TT.triu());  // in one order on any device
+RuleResult run_chunk(const DeltaTokens& tokens, const Tensor& state_RHKV, StateAfter after) {
+  const ChunkDecays decays = chunk_decays(tokens.decay_RHT);
   const Tensor rate_RHT1 = tokens.rate_RHT.unsqueeze(3);
-  const Tensor faded_RHTT = (sum_RHT.unsqueeze(3) - sum_RHT.unsqueeze(2))
-                                .masked_fill(is_later, -std::numeric_limits<double>::infinity())
-                                .exp();
   const Tensor key_RHKT = tokens.key_RHTK.transpose(2, 3);
-  const Tensor mixed_RHTT = (torch::matmul(tokens.key_RHTK, key_RHKT) * faded_RHTT * rate_RHT1).tril(-1);
+  const Tensor mixed_RHTT = (torch::matmul(tokens.key_RHTK, key_RHKT) * decays.faded_RHTT * rate_RHT1).tril(-1);
   /// What the state before the chunk says to each token's key or query.
   const auto recalled = [&](const Tensor& x_RHTK) {
-    return torch::matmul(x_RHTK, state_RHKV) * sum_RHT.exp().unsqueeze(3);
+    return torch::matmul(x_RHTK, state_RHKV) * decays.sum_RHT.exp().unsqueeze(3);
   };
   const Tensor new_RHTV = state_RHKV.defined() ? tokens.value_RHTV - recalled(tokens.key_RHTK) : tokens.value_RHTV;
   const Tensor learned_RHTV = at::linalg_solve_triangular(mixed_RHTT, new_RHTV * rate_RHT1, /*upper=*/false,
                                                           /*left=*/true, /*unitriangular=*/true);
-  const Tensor own_RHTV = torch::matmul(torch::matmul(tokens.query_RHTK, key_RHKT) * faded_RHTT, learned_RHTV);
-  DeltaResult result{state_RHKV.defined() ? own_RHTV + recalled(tokens.query_RHTK) : own_RHTV, {}};
+  const Tensor own_RHTV = torch::matmul(torch::matmul(tokens.query_RHTK, key_RHKT) * decays.faded_RHTT, learned_RHTV);
+  RuleResult result{state_RHKV.defined() ? own_RHTV + recalled(tokens.query_RHTK) : own_RHTV, {}};
   if (after == StateAfter::kNone) return result;
-  const Tensor last_RH1 = sum_RHT.narrow(2, n - 1, 1);
-  const Tensor added_RHKV = torch::matmul(key_RHKT * (last_RH1 - sum_RHT).exp().unsqueeze(2), learned_RHTV);
-  result.state_RHKV = state_RHKV.defined() ? state_RHKV * last_RH1.exp().unsqueeze(3) + added_RHKV : added_RHKV;
+  const Tensor added_RHKV = torch::matmul(key_RHKT * decays.to_end_RHT.unsqueeze(2), learned_RHTV);
+  result.state_RHKV = state_RHKV.defined() ? state_RHKV * decays.whole_RH11 + added_RHKV : added_RHKV;
   return result;
 }
 
 }  // namespace
 
-DeltaResult delta_rule_by_tokens(const DeltaTokens& tokens, const Tensor& state_RHKV) {
+RuleResult delta_rule_by_tokens(const DeltaTokens& tokens, const Tensor& state_RHKV) {
   Tensor state = first_state(tokens, state_RHKV);
   std::vector<Tensor> out;
   for (int64_t t = 0; t < tokens.key_RHTK.size(2); ++t) {
@@ -67,19 +58,13 @@ DeltaResult delta_rule_by_tokens(const DeltaTokens& tokens, const Tensor& state_
   return {torch::cat(out, 2), state};
 }
 
-DeltaResult delta_rule(const DeltaTokens& tokens, const Tensor& state_RHKV, StateAfter after, int64_t chunk) {
+RuleResult delta_rule(const DeltaTokens& tokens, const Tensor& state_RHKV, StateAfter after, int64_t chunk) {
   const int64_t n = tokens.key_RHTK.size(2);
   if (n == 1) return delta_rule_by_tokens(tokens, state_RHKV);
-  Tensor state = state_RHKV;
-  std::vector<Tensor> out;
-  for (int64_t begin = 0; begin < n; begin += chunk) {
-    const bool is_last = begin + chunk >= n;
-    DeltaResult part =
-        run_chunk(narrowed(tokens, begin, std::min(chunk, n - begin)), state, is_last ? after : StateAfter::kGiven);
-    out.push_back(std::move(part.out_RHTV));
-    state = std::move(part.state_RHKV);
-  }
-  return {torch::cat(out, 2), state};
+  return by_chunks(n, chunk, state_RHKV, after,
+                   [&](int64_t begin, int64_t count, const Tensor& state, StateAfter wanted) {
+                     return run_chunk(narrowed(tokens, begin, count), state, wanted);
+                   });
 }
 
 }  // namespace lancet

@@ -2,7 +2,7 @@
 // towards its value. Token by token, or chunk by chunk by products of matrices.
 #pragma once
 
-#include "lancet/runtime/tensor.h"
+#include "chunks.h"
 
 namespace lancet {
 
@@ -15,23 +15,12 @@ struct DeltaTokens {
   Tensor decay_RHT;  ///< logarithm of what the state is multiplied by before, at most 0
 };
 
-struct DeltaResult {
-  Tensor out_RHTV;
-  Tensor state_RHKV;  ///< state behind the last token; perhaps undefined where nobody asked for it
-};
-
-/// Whether the state behind the last token is wanted: it takes the memory of as many tokens as a head has numbers.
-enum class StateAfter : uint8_t { kNone, kGiven };
-
-/// Tokens of a chunk.
-inline constexpr int64_t kDeltaChunk = 64;
-
 /// Goes by chunks of `chunk` tokens, the last one perhaps shorter; a lone token by itself. `state_RHKV`: before the
 /// first token; undefined: zeros. Differentiable.
-DeltaResult delta_rule(const DeltaTokens& tokens, const Tensor& state_RHKV, StateAfter after,
-                       int64_t chunk = kDeltaChunk);
+RuleResult delta_rule(const DeltaTokens& tokens, const Tensor& state_RHKV, StateAfter after,
+                      int64_t chunk = kMixerChunk);
 
 /// Computes the same token by token.
-DeltaResult delta_rule_by_tokens(const DeltaTokens& tokens, const Tensor& state_RHKV);
+RuleResult delta_rule_by_tokens(const DeltaTokens& tokens, const Tensor& state_RHKV);
 
 }  // namespace lancet

@@ -1,0 +1,134 @@
+#include "recurrent_mixer.h"
+
+#include <torch/types.h>
+
+#include "lancet/kernels/decoder_ops.h"
+#include "mixer_form.h"
+
+namespace lancet {
+namespace {
+
+using enum WeightKind;
+
+MixerState empty_state(const MixerForm& form, int64_t n_rows, const Tensor& like) {
+  return {{}, torch::zeros({n_rows, form.sizes().taps - 1, form.sizes().channels()}, like.options())};
+}
+
+/// Each channel by itself: [R, X + T, C] -> [R, T, C].
+Tensor convolved(const MixerForm& form, const Tensor& joined_RXC, int64_t tokens) {
+  const int64_t taps = form.sizes().taps;
+  const at::ScalarType precise = precise_type(joined_RXC);
+  const Tensor taps_CX = form.weights()[kMixerTaps].view({-1, taps}).to(precise), x = joined_RXC.to(precise);
+  const Tensor& bias = form.weights()[kMixerTapsBias];
+  Tensor sum = bias.defined() ? bias.to(precise) : Tensor();
+  for (int64_t tap = 0; tap < taps; ++tap) {
+    const Tensor term = x.narrow(1, tap, tokens) * taps_CX.select(1, tap);
+    sum = sum.defined() ? sum + term : term;
+  }
+  return sum.to(joined_RXC.scalar_type());
+}
+
+/// The last tokens that a later convolution sees.
+Tensor tail_of(const MixerForm& form, const Tensor& joined_RXC, const Tensor& length_R1) {
+  const int64_t n = form.sizes().taps - 1;
+  if (!length_R1.defined()) return joined_RXC.narrow(1, joined_RXC.size(1) - n, n);
+  const Tensor place_RX1 = (length_R1 + torch::arange(n, length_R1.options())).unsqueeze(2);
+  return joined_RXC.gather(1, place_RX1.expand({-1, -1, joined_RXC.size(2)}));
+}
+
+/// Rows [R, T, ...] from `before` on -> [R, T, H * V] in the type of the tokens; `after`, where it is not null, becomes
+/// the state behind each row's last token. `left_out_R1T`: tokens that are not the row's, in front of its own.
+Tensor run_rows(const MixerForm& form, const MixerTokens& rows, const MixerState& before, const Tensor& left_out_R1T,
+                MixerState* after) {
+  const Tensor joined_RXC = torch::cat({before.tail_RXC, rows.channels}, 1);
+  const MixerTokens tokens{convolved(form, joined_RXC, rows.channels.size(1)), rows.scalars};
+  const RuleResult result =
+      form.run(tokens, left_out_R1T, before.state_RHKV, after != nullptr ? StateAfter::kGiven : StateAfter::kNone);
+  if (after != nullptr) *after = {result.state_RHKV, tail_of(form, joined_RXC, {})};
+  return result.out_RHTV.transpose(1, 2).flatten(2).to(rows.channels.scalar_type());
+}
+
+/// Computes the same of rows that have `length_R1` tokens, and the state behind those.
+Tensor run_padded(const MixerForm& form, const MixerTokens& rows, const MixerState& before, const Tensor& length_R1,
+                  MixerState& after) {
+  Tensor is_past_R1T;
+  if (length_R1.defined())
+    is_past_R1T = (torch::arange(rows.channels.size(1), length_R1.options()) >= length_R1).unsqueeze(1);
+  Tensor mixed = run_rows(form, rows, before, is_past_R1T, &after);
+  after.tail_RXC = tail_of(form, torch::cat({before.tail_RXC, rows.channels}, 1), length_R1);
+  return mixed;
+}
+
+/// The state behind what rows have run before, which is what each token was: of texts shorter than a head's numbers
+/// that takes less memory than states, and rows that begin alike share it. Without gradients: these are constants.
+MixerState state_behind(const MixerForm& form, const KeyValuePair& earlier, const MixerRows& rows) {
+  const torch::NoGradGuard no_grad;
+  const auto taken = [&](const Tensor& x_B1PC) {
+    const Tensor flat_PC = x_B1PC.squeeze(1).flatten(0, 1);
+    return flat_PC.index_select(0, rows.earlier_RP.flatten())
+        .unflatten(0, rows.earlier_RP.sizes())
+        .masked_fill(rows.lacks_RP1, 0);  // before a row's first token there is nothing to convolve
+  };
+  const MixerTokens tokens{taken(earlier.key), taken(earlier.value)};
+  MixerState state;
+  run_rows(form, tokens, empty_state(form, rows.earlier_RP.size(0), tokens.channels), rows.lacks_RP1.transpose(1, 2),
+           &state);
+  return state;
+}
+
+Tensor rows_of(const Tensor& x_ND, const MixerRows& rows, const DocumentRun& run, int64_t begin) {
+  const int64_t places = run.documents * run.tokens;
+  const Tensor own = rows.token_X.defined() ? x_ND.index_select(0, rows.token_X.narrow(0, begin, places))
+                                            : x_ND.narrow(0, begin, places);
+  return own.unflatten(0, {run.documents, run.tokens});
+}
+
+}  // namespace
+
+std::unique_ptr<MixerForm> mixer_form(const ModelConfig& config, const LayerWeights& weights) {
+  switch (config.recurrence.kind) {
+    case MixerKind::kGatedDelta:
+      return delta_form(config, weights);
+    case MixerKind::kShortConvolution:
+      return short_convolution_form(config, weights);
+    case MixerKind::kStateSpace:
+      return state_space_form(config, weights);
+  }
+  return nullptr;
+}
+
+Tensor recurrent_mixer(const ModelConfig& config, const LayerWeights& weights, const AttentionInputs& inputs,
+                       const SequenceInfo& sequence, int64_t layer, const Tensor& x_BTD) {
+  const std::unique_ptr<MixerForm> form = mixer_form(config, weights);
+  const MixerRows& rows = *inputs.mixer;
+  const MixerTokens tokens = form->project(x_BTD);
+  const Tensor channels_NC = tokens.channels.flatten(0, 1), scalars_NS = tokens.scalars.flatten(0, 1);
+  KeyValues* record = sequence.record;
+  const bool has_prefix = sequence.prefix != nullptr && !sequence.prefix->empty();
+  const bool keeps_ends = record != nullptr && record->keeps() == MixerMemory::kEnds;
+  std::vector<Tensor> parts;
+  MixerState after;
+  int64_t begin = 0;
+  for (const DocumentRun& run : rows.runs) {
+    MixerState before = empty_state(*form, run.documents, channels_NC);
+    if (has_prefix && sequence.prefix->keeps() == MixerMemory::kEnds)
+      before = sequence.prefix->mixer_state(layer);
+    else if (rows.earlier_RP.defined())
+      before = state_behind(*form, sequence.prefix->mixer_tokens(layer), rows);
+    const MixerTokens own{rows_of(channels_NC, rows, run, begin), rows_of(scalars_NS, rows, run, begin)};
+    const Tensor mixed =
+        keeps_ends ? run_padded(*form, own, before, rows.length_R1, after) : run_rows(*form, own, before, {}, nullptr);
+    parts.push_back(mixed.flatten(0, 1));
+    begin += run.documents * run.tokens;
+  }
+  if (keeps_ends)
+    record->record_state(layer, std::move(after));
+  else if (record != nullptr)
+    record->record_tokens(layer, {tokens.channels.unsqueeze(2), tokens.scalars.unsqueeze(2)});
+  Tensor mixed_ND = torch::cat(parts);
+  if (rows.place_N.defined()) mixed_ND = mixed_ND.index_select(0, rows.place_N);
+  const Tensor mixed_BTD = mixed_ND.unflatten(0, {x_BTD.size(0), x_BTD.size(1)});
+  return form->finished(take_places(mixed_BTD, inputs.outputs), take_places(x_BTD, inputs.outputs));
+}
+
+}  // namespace lancet
