@@ -205,9 +205,10 @@ std::vector<PreparedRequest> random_requests(int64_t n_requests, int64_t vocab) 
     for (const int64_t opening : kOpenings)
       request.prompts.push_back({random_ids(random, opening + lookup + 1 + tail, vocab), opening + lookup});
     request.target = random_ids(random, target(random), vocab);
-    request.rows = request.prompts;  // with the target after them, but for its last token, which is only predicted
-    for (LocatedPrompt& row : request.rows)
-      row.ids.insert(row.ids.end(), request.target.begin(), request.target.end() - 1);
+    for (const LocatedPrompt& prompt : request.prompts) {
+      TargetRow& row = request.rows.emplace_back(TargetRow{prompt, request.target});
+      row.ids.insert(row.ids.end(), request.target.begin(), request.target.end() - 1);  // the last is only predicted
+    }
     request.drift = {random_ids(random, lookup + 3, vocab), lookup};
     requests.push_back(std::move(request));
   }

@@ -158,7 +158,8 @@ class Net:
             layer.get_submodule(path).register_forward_pre_hook(lambda _, args: (self.pass_on(place, number, args[0]), *args[1:]))
 
         if "attn" in self.paths:
-            behind(self.paths["attn" if hasattr(layer, "self_attn") else "mixer"], "attn")
+            has_attention = hasattr(layer, self.paths["attn"].split(".")[0])
+            behind(self.paths["attn" if has_attention else "mixer"], "attn")
         before(self.paths["mlp"], "mlp_in")
         if experts_in(layer) is not None:
             behind(self.paths["keys"], "key")
