@@ -162,7 +162,6 @@ TESTED = {
 
 # Not run by any test, with the reason; their options are checked all the same.
 NOT_RUN = {
-    "lancet trace --facts data/requests/demo.json --limit 200 --window 3 --samples 3": "the same with other numbers takes minutes",
     "lancet launch -n 4 -- trace --model DIR --facts known_1000.json --out out/trace": "traces on ranks are tests/pipeline/trace_on_devices_test.cpp's",
     "make build": "builds the program that these tests run",
     "make lint": "runs tests/lint",
