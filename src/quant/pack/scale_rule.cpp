@@ -32,7 +32,7 @@ ScaleRule::ScaleRule(const NumberLine& line, const PackedSpec& spec, ScaleKind k
 FoundScales ScaleRule::stored(const Tensor& scales) const {
   if (kind_.is_power_of_two) {
     const auto [mantissas, exponents] = at::frexp(scales);  // mantissas from 0.5 on
-    const Tensor powers = torch::ones_like(scales).ldexp_(exponents - mantissas.eq(0.5).to(at::kInt));
+    const Tensor powers = at::exp2((exponents - mantissas.eq(0.5).to(at::kInt)).to(scales.scalar_type()));
     return {kind_.type == at::kFloat8_e8m0fnu ? powers.clamp_min_(kLeastOfE8M0) : powers};
   }
   const Tensor rounded = scales.to(kind_.type).to(at::kFloat);

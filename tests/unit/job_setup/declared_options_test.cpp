@@ -34,7 +34,7 @@ struct Sample {
   }
   ConfigTree operator()(const ChoiceOption* option) const { return word(option->names.front()); }
   ConfigTree operator()(const TextOption* option) const {
-    return word(option->of == Vocabulary::kMethods ? method : option->fallback.value_or("text"));
+    return word(option->of == Vocabulary::kMethods ? method : option->fallback.value_or("text {}"));
   }
   ConfigTree operator()(const PathOption*) const { return word("file{}"); }
   ConfigTree operator()(const IntegersOption*) const {

@@ -50,7 +50,7 @@ TEST_P(EachFamily, NeighboursInMemoryGiveWhatEachGives) {
   const TinyModel tiny(GetParam().config, 1);
   if (tiny.config.latent.rank > 0) return;  // its queries, keys and values are no neighbours
   int64_t layer = 1;
-  while (tiny.config.has_recurrence(layer)) ++layer;
+  while (!tiny.config.has_attention(layer)) ++layer;
   QuantiseRule apart;
   for (const WeightSpec& spec : weight_table(tiny.config)) apart.edited.push_back(spec.id);
   CausalLM model = tiny.load();

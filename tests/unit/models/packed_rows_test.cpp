@@ -73,9 +73,9 @@ TEST_P(EachFamilyPacked, RunsPackedDocumentsAsIfAlone) {
   EXPECT_EQ(packed(documents).sequence.packed.size(), 7u);
   EXPECT_FALSE(packed(documents).sequence.places_P.defined()) << "these documents begin differently";
   expect_as_if_alone(tiny.load(), documents, kExactF64);
-  // bf16's rounding sends some tokens to other experts
+  // bf16's rounding sends some tokens to other experts, and grows in state spaces without a norm
   const bool has_experts = tiny.config.experts.count > 0;
-  expect_as_if_alone(tiny.load(has_experts ? torch::kFloat : torch::kBFloat16), documents, has_experts ? 1e-9 : 3e-3);
+  expect_as_if_alone(tiny.load(has_experts ? torch::kFloat : torch::kBFloat16), documents, has_experts ? 1e-9 : 5e-3);
 }
 
 TEST(PackedRows, RunsWhatPackedDocumentsShareOnce) {

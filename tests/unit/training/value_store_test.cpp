@@ -71,7 +71,8 @@ TEST_F(ValueStoreTest, GivesNothingToAnotherJob) {
   EXPECT_EQ(run().batching.resumed, 0);
   options = original;
   const std::vector<PreparedRequest> same = requests;
-  for (PreparedRequest& request : requests) request.target.push_back(17);
+  for (PreparedRequest& request : requests)
+    for (TargetRow& row : request.rows) row.target.push_back(17);
   EXPECT_EQ(run().batching.resumed, 0);
   requests = same;
   for (PreparedRequest& request : requests) request.prompts.pop_back();
