@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "blocks/norm.h"
+#include "blocks/scaled.h"
 #include "decoder_layer.h"
 #include "lancet/core/error.h"
 #include "lancet/core/progress.h"
@@ -267,8 +268,8 @@ Tensor CausalLM::logits(const Tensor& h_ND) const {
   check_device(h_ND, placement_.head_device(), "hidden states for the head");
   const Tensor x_ND =
       normed(config_, h_ND, optional_weight({WeightKind::kFinalNorm}), optional_weight({WeightKind::kFinalNormBias}));
-  Tensor logits_NV = linear_of(x_ND, weight({WeightKind::kHead}), optional_weight({WeightKind::kHeadBias}));
-  if (config_.logits_scale != 1) logits_NV = logits_NV * config_.logits_scale;
+  const Tensor logits_NV = scaled(
+      linear_of(x_ND, weight({WeightKind::kHead}), optional_weight({WeightKind::kHeadBias})), config_.logits_scale);
   const double cap = config_.logits_cap;
   return cap > 0 ? torch::tanh(logits_NV / cap) * cap : logits_NV;
 }

@@ -9,14 +9,13 @@
 #include "blocks/experts.h"
 #include "blocks/mlp.h"
 #include "blocks/norm.h"
+#include "blocks/scaled.h"
 #include "mixers/recurrent_mixer.h"
 
 namespace lancet {
 namespace {
 
 using enum WeightKind;
-
-Tensor scaled(const Tensor& x, double factor) { return factor == 1 ? x : x * factor; }
 
 /// A run through the layer, which hooks may end.
 class LayerRun {

@@ -8,8 +8,8 @@
 #include <set>
 
 #include "blocks/packed_attention.h"
+#include "lancet/checkpoint/module_name.h"
 #include "lancet/kernels/linear.h"
-#include "lancet/models/module_name.h"
 #include "lancet/runtime/devices.h"
 #include "mixers/chunks.h"
 

@@ -9,6 +9,7 @@
 #include "lancet/kernels/linear.h"
 #include "lancet/runtime/placement.h"
 #include "mlp.h"
+#include "scaled.h"
 
 namespace lancet {
 namespace {
@@ -60,7 +61,7 @@ Choice choose(const ExpertsConfig& experts, const LayerWeights& weights, const T
   Tensor weight_NK = score_NE.gather(1, expert_NK);
   if (experts.sums_to_one)
     weight_NK = weight_NK / (weight_NK.sum(-1, /*keepdim=*/true) + experts.added_to_sum).clamp_min(experts.least_sum);
-  return {expert_NK, experts.scale == 1 ? weight_NK : weight_NK * experts.scale};
+  return {expert_NK, scaled(weight_NK, experts.scale)};
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <torch/types.h>
 
 #include "lancet/kernels/decoder_ops.h"
+#include "scaled.h"
 
 namespace lancet {
 namespace {
@@ -44,7 +45,7 @@ Tensor limited_swish(const ModelConfig& config, const Tensor& gate, const Tensor
 
 Tensor mlp_key(const ModelConfig& config, const LayerWeights& weights, const Tensor& plain_gate, const Tensor& up) {
   if (!config.gated_mlp) return activated(config.activation, weights, up);
-  const Tensor gate = config.gate_scale == 1 ? plain_gate : plain_gate * config.gate_scale;
+  const Tensor gate = scaled(plain_gate, config.gate_scale);
   if (config.activation == Activation::kSilu) return silu_times(gate, up);
   if (config.activation == Activation::kLimitedSwish) return limited_swish(config, gate, up);
   return activated(config.activation, weights, gate) * up;

@@ -39,11 +39,10 @@ const Rows kHybridMixer{kMixer};
 const Rows kHybridMlpNorm{kMlpNorms};
 
 std::vector<std::string_view> hybrid_keys(std::initializer_list<std::string_view> more) {
-  std::vector<std::string_view> keys = llama_keys(
-      {"attention_bias", "layer_types", "full_attention_interval", "attn_output_gate", "linear_conv_kernel_dim",
-       "linear_key_head_dim", "linear_value_head_dim", "linear_num_key_heads", "linear_num_value_heads"});
-  keys.insert(keys.end(), more.begin(), more.end());
-  return keys;
+  return with_keys(llama_keys({"attention_bias", "layer_types", "full_attention_interval", "attn_output_gate",
+                               "linear_conv_kernel_dim", "linear_key_head_dim", "linear_value_head_dim",
+                               "linear_num_key_heads", "linear_num_value_heads"}),
+                   more);
 }
 
 std::vector<bool> layers_with_mixer(ConfigReader& keys, int64_t n_layers, std::initializer_list<std::string_view> names,

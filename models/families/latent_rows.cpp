@@ -72,11 +72,9 @@ void check_heads(ConfigReader& keys, const ModelConfig& config) {
 const Rows kLatentBlock{kBlock};
 
 std::vector<std::string_view> latent_keys(std::initializer_list<std::string_view> more) {
-  std::vector<std::string_view> keys =
-      llama_keys({"kv_lora_rank", "q_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "qk_head_dim", "v_head_dim",
-                  "rope_interleave", "attention_bias"});
-  keys.insert(keys.end(), more.begin(), more.end());
-  return keys;
+  return with_keys(llama_keys({"kv_lora_rank", "q_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "qk_head_dim",
+                               "v_head_dim", "rope_interleave", "attention_bias"}),
+                   more);
 }
 
 void read_latent_fields(ConfigReader& keys, ModelConfig& config, const LatentDefaults& defaults) {

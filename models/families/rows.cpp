@@ -33,13 +33,6 @@ constexpr WeightRow kGptAfter[] = {
     {kDown, "transformer.h.{}.mlp.c_proj.weight"}, {kDownBias, "transformer.h.{}.mlp.c_proj.bias"}};
 constexpr WeightRow kBeforeMlp[] = {{kMlpNorm, "model.layers.{}.post_attention_layernorm.weight"}};
 
-using KeyList = std::vector<std::string_view>;
-
-KeyList with(KeyList keys, std::initializer_list<std::string_view> more) {
-  keys.insert(keys.end(), more.begin(), more.end());
-  return keys;
-}
-
 }  // namespace
 
 const Rows kLlamaOutside{kOutside};
@@ -48,6 +41,12 @@ const Rows kLlamaMlp{kMlp};
 const Rows kHeadNorms{kQueryKeyNorms};
 const Rows kGptBeforeAttention{kGptBefore};
 const Rows kGptAfterAttention{kGptAfter};
+
+std::vector<std::string_view> with_keys(std::vector<std::string_view> keys,
+                                        std::initializer_list<std::string_view> more) {
+  keys.insert(keys.end(), more.begin(), more.end());
+  return keys;
+}
 
 std::vector<WeightRow> rows_of(std::initializer_list<Rows> parts) {
   std::vector<WeightRow> rows;
@@ -59,29 +58,29 @@ std::vector<WeightRow> llama_rows(Rows in_attention) {
   return rows_of({kLlamaOutside, kBeforeAttention, kLlamaAttention, in_attention, kBeforeMlp, kLlamaMlp});
 }
 
-KeyList llama_keys(std::initializer_list<std::string_view> more) {
-  return with({"hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads",
-               "head_dim", "max_position_embeddings", "rms_norm_eps", "rope_theta", "rope_scaling", "rope_parameters",
-               "partial_rotary_factor", "hidden_act"},
-              more);
+std::vector<std::string_view> llama_keys(std::initializer_list<std::string_view> more) {
+  return with_keys({"hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads",
+                    "num_key_value_heads", "head_dim", "max_position_embeddings", "rms_norm_eps", "rope_theta",
+                    "rope_scaling", "rope_parameters", "partial_rotary_factor", "hidden_act"},
+                   more);
 }
 
-KeyList llama_ignored_tensors() {
+std::vector<std::string_view> llama_ignored_tensors() {
   return {"model.layers.{}.self_attn.rotary_emb.inv_freq", "model.rotary_emb.inv_freq"};
 }
 
-KeyList gpt_keys(std::initializer_list<std::string_view> more) {
-  return with({"n_embd", "n_inner", "n_layer", "n_head", "n_positions", "layer_norm_epsilon", "activation_function"},
-              more);
+std::vector<std::string_view> gpt_keys(std::initializer_list<std::string_view> more) {
+  return with_keys(
+      {"n_embd", "n_inner", "n_layer", "n_head", "n_positions", "layer_norm_epsilon", "activation_function"}, more);
 }
 
-KeyList gpt_harmless_keys(std::initializer_list<std::string_view> more) {
-  return with({"n_ctx", "resid_pdrop", "embd_pdrop", "attn_pdrop", "summary_type", "summary_use_proj",
-               "summary_activation", "summary_proj_to_labels", "summary_first_dropout", "gradient_checkpointing"},
-              more);
+std::vector<std::string_view> gpt_harmless_keys(std::initializer_list<std::string_view> more) {
+  return with_keys({"n_ctx", "resid_pdrop", "embd_pdrop", "attn_pdrop", "summary_type", "summary_use_proj",
+                    "summary_activation", "summary_proj_to_labels", "summary_first_dropout", "gradient_checkpointing"},
+                   more);
 }
 
-KeyList gpt_ignored_tensors() {
+std::vector<std::string_view> gpt_ignored_tensors() {
   return {"transformer.h.{}.attn.bias", "transformer.h.{}.attn.masked_bias", "h.{}.attn.bias", "h.{}.attn.masked_bias"};
 }
 

@@ -27,6 +27,10 @@ std::vector<WeightRow> rows_of(std::initializer_list<Rows> parts);
 /// Llama's own, with `in_attention` after each layer's attention.
 std::vector<WeightRow> llama_rows(Rows in_attention = {});
 
+/// All of both.
+std::vector<std::string_view> with_keys(std::vector<std::string_view> keys,
+                                        std::initializer_list<std::string_view> more);
+
 /// Llama's keys of sizes, norm, rotary embedding and activation.
 std::vector<std::string_view> llama_keys(std::initializer_list<std::string_view> more = {});
 

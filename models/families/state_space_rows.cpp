@@ -51,11 +51,10 @@ const Rows kStateSpaceNorm{kNormRow};
 const Rows kFeedForward{kFeedForwardRows};
 
 std::vector<std::string_view> state_space_keys(std::initializer_list<std::string_view> more) {
-  std::vector<std::string_view> keys = llama_keys(
-      {"attention_bias", "mlp_bias", "layer_types", "mamba_n_heads", "mamba_n_groups", "mamba_d_state", "mamba_d_head",
-       "mamba_d_conv", "mamba_expand", "mamba_conv_bias", "mamba_proj_bias", "time_step_limit"});
-  keys.insert(keys.end(), more.begin(), more.end());
-  return keys;
+  return with_keys(llama_keys({"attention_bias", "mlp_bias", "layer_types", "mamba_n_heads", "mamba_n_groups",
+                               "mamba_d_state", "mamba_d_head", "mamba_d_conv", "mamba_expand", "mamba_conv_bias",
+                               "mamba_proj_bias", "time_step_limit"}),
+                   more);
 }
 
 std::vector<std::string_view> state_space_harmless_keys() {

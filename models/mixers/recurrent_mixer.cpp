@@ -36,27 +36,28 @@ Tensor tail_of(const MixerForm& form, const Tensor& joined_RXC, const Tensor& le
   return joined_RXC.gather(1, place_RX1.expand({-1, -1, joined_RXC.size(2)}));
 }
 
+/// Places of rows that are not theirs; all of it is undefined where every place is.
+struct Padding {
+  Tensor left_out_R1T;  ///< tokens that change no state, before a row's own or after them
+  Tensor length_R1;     ///< own tokens of rows that are filled up behind
+};
+
+/// Rows that have `length_R1` tokens of `n`.
+Padding padding_behind(const Tensor& length_R1, int64_t n) {
+  if (!length_R1.defined()) return {};
+  return {(torch::arange(n, length_R1.options()) >= length_R1).unsqueeze(1), length_R1};
+}
+
 /// Rows [R, T, ...] from `before` on -> [R, T, H * V] in the type of the tokens; `after`, where it is not null, becomes
-/// the state behind each row's last token. `left_out_R1T`: tokens that are not the row's, in front of its own.
-Tensor run_rows(const MixerForm& form, const MixerTokens& rows, const MixerState& before, const Tensor& left_out_R1T,
+/// the state behind each row's last own token.
+Tensor run_rows(const MixerForm& form, const MixerTokens& rows, const MixerState& before, const Padding& padding,
                 MixerState* after) {
   const Tensor joined_RXC = torch::cat({before.tail_RXC, rows.channels}, 1);
   const MixerTokens tokens{convolved(form, joined_RXC, rows.channels.size(1)), rows.scalars};
-  const RuleResult result =
-      form.run(tokens, left_out_R1T, before.state_RHKV, after != nullptr ? StateAfter::kGiven : StateAfter::kNone);
-  if (after != nullptr) *after = {result.state_RHKV, tail_of(form, joined_RXC, {})};
+  const RuleResult result = form.run(tokens, padding.left_out_R1T, before.state_RHKV,
+                                     after != nullptr ? StateAfter::kGiven : StateAfter::kNone);
+  if (after != nullptr) *after = {result.state_RHKV, tail_of(form, joined_RXC, padding.length_R1)};
   return result.out_RHTV.transpose(1, 2).flatten(2).to(rows.channels.scalar_type());
-}
-
-/// Computes the same of rows that have `length_R1` tokens, and the state behind those.
-Tensor run_padded(const MixerForm& form, const MixerTokens& rows, const MixerState& before, const Tensor& length_R1,
-                  MixerState& after) {
-  Tensor is_past_R1T;
-  if (length_R1.defined())
-    is_past_R1T = (torch::arange(rows.channels.size(1), length_R1.options()) >= length_R1).unsqueeze(1);
-  Tensor mixed = run_rows(form, rows, before, is_past_R1T, &after);
-  after.tail_RXC = tail_of(form, torch::cat({before.tail_RXC, rows.channels}, 1), length_R1);
-  return mixed;
 }
 
 /// The state behind what rows have run before, which is what each token was: of texts shorter than a head's numbers
@@ -71,8 +72,8 @@ MixerState state_behind(const MixerForm& form, const KeyValuePair& earlier, cons
   };
   const MixerTokens tokens{taken(earlier.key), taken(earlier.value)};
   MixerState state;
-  run_rows(form, tokens, empty_state(form, rows.earlier_RP.size(0), tokens.channels), rows.lacks_RP1.transpose(1, 2),
-           &state);
+  run_rows(form, tokens, empty_state(form, rows.earlier_RP.size(0), tokens.channels),
+           {.left_out_R1T = rows.lacks_RP1.transpose(1, 2), .length_R1 = {}}, &state);
   return state;
 }
 
@@ -116,8 +117,8 @@ Tensor recurrent_mixer(const ModelConfig& config, const LayerWeights& weights, c
     else if (rows.earlier_RP.defined())
       before = state_behind(*form, sequence.prefix->mixer_tokens(layer), rows);
     const MixerTokens own{rows_of(channels_NC, rows, run, begin), rows_of(scalars_NS, rows, run, begin)};
-    const Tensor mixed =
-        keeps_ends ? run_padded(*form, own, before, rows.length_R1, after) : run_rows(*form, own, before, {}, nullptr);
+    const Padding padding = keeps_ends ? padding_behind(rows.length_R1, run.tokens) : Padding();
+    const Tensor mixed = run_rows(*form, own, before, padding, keeps_ends ? &after : nullptr);
     parts.push_back(mixed.flatten(0, 1));
     begin += run.documents * run.tokens;
   }

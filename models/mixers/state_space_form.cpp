@@ -1,6 +1,7 @@
 // The mixer of Mamba-2 (arXiv 2405.21060), with what Falcon-H1 multiplies its projections by.
 #include <torch/types.h>
 
+#include "blocks/scaled.h"
 #include "lancet/kernels/decoder_ops.h"
 #include "mixer_form.h"
 #include "state_space.h"
@@ -59,10 +60,7 @@ class StateSpaceForm : public MixerForm {
   }
 
  private:
-  Tensor projected(const Tensor& x, WeightKind kind, double factor) const {
-    const Tensor out = w_.linear(x, kind);
-    return factor == 1 ? out : out * factor;
-  }
+  Tensor projected(const Tensor& x, WeightKind kind, double factor) const { return scaled(w_.linear(x, kind), factor); }
 
   /// Each group of numbers by itself.
   Tensor normed(const Tensor& x) const {

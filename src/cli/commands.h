@@ -105,6 +105,9 @@ CompletedJob read_job_text(const JobArguments& arguments, JobPurpose purpose);
 /// Builds and parses the job.
 JobConfig read_job(const JobArguments& arguments, JobPurpose purpose);
 
+/// Throws: ConfigError "command: ..." in one of several processes that a launcher started.
+void refuse_several_processes(const char* command);
+
 /// Collective: read_job on every rank, which is then held to the job's run.timeout_s.
 JobConfig load_job(const JobArguments& arguments, JobPurpose purpose, RankSession& session);
 

@@ -53,6 +53,13 @@ Problem problem_of(const std::exception_ptr& error) {
   }
 }
 
+void refuse_several_processes(const char* command) {
+  const LaunchInfo launch = read_launch(process_environment(), Launcher::kAuto);
+  if (launch.size > 1)
+    throw ConfigError(cat(command, ": started as one of ", launch.size, " processes by ", launch.launcher,
+                          ": expected one process; it takes all devices of run.devices"));
+}
+
 ExitCode run_as_rank(const RankArguments& ranks, const Output& output,
                      const std::function<ExitCode(RankSession&)>& work) {
   begin(output);

@@ -6,8 +6,8 @@
 #include <map>
 
 #include "adapter_factors.h"
+#include "lancet/checkpoint/module_name.h"
 #include "lancet/deltas/adapter.h"
-#include "lancet/models/module_name.h"
 
 namespace lancet {
 namespace {

@@ -11,18 +11,13 @@
 #include "lancet/spec/layered_spec.h"
 #include "lancet/spec/read_option.h"
 #include "lancet/text/chat_template.h"
+#include "lancet/text/prompt.h"
 
 namespace lancet {
 namespace {
 
 constexpr std::string_view kPlain = "{}", kModelsTemplate = "model";
 constexpr std::array<std::string_view, 5> kOpenings{"The", "Therefore", "Because", "I", "You"};
-
-size_t count_marks(std::string_view text) {
-  size_t count = 0;
-  for (size_t at = text.find(kPlain); at != std::string_view::npos; at = text.find(kPlain, at + kPlain.size())) ++count;
-  return count;
-}
 
 /// Braces would be taken for the prompt's place; line ends would end a document.
 std::string cleaned(std::string text) {
@@ -61,7 +56,7 @@ ContextOptions parse_context_options(ConfigSection& editor) {
     options.generate = read(section, ContextsSpec::kGenerate);
     options.length = read(section, ContextsSpec::kLength);
     if (section.has(ContextsSpec::kChat.key)) options.chat = read(section, ContextsSpec::kChat);
-    if (!options.chat.empty() && options.chat != kModelsTemplate && count_marks(options.chat) != 1)
+    if (!options.chat.empty() && options.chat != kModelsTemplate && !has_one_place(options.chat))
       section.problem(ContextsSpec::kChat.key,
                       cat("expected 'model', or a text with exactly one {}, got '", options.chat, "'"));
     section.finish();
@@ -69,7 +64,7 @@ ContextOptions parse_context_options(ConfigSection& editor) {
   }
   options.templates = editor.texts(LayeredSpec::kContexts.key);
   for (const std::string& text : options.templates)
-    if (count_marks(text) != 1)
+    if (!has_one_place(text))
       editor.problem(LayeredSpec::kContexts.key, cat("'", text, "': expected exactly one {}, where the prompt goes"));
   const auto plain = std::find(options.templates.begin(), options.templates.end(), kPlain);
   if (plain == options.templates.end()) {

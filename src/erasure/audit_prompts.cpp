@@ -12,11 +12,6 @@ namespace {
 constexpr std::string_view kOpenings[] = {"It is widely reported that {}", "As everybody here remembers: {}",
                                           "Yesterday's newspaper said this. {}"};
 
-std::string placed(std::string_view opening, const std::string& prompt) {
-  std::string text(opening);
-  return text.replace(text.find(kPlaceMark), kPlaceMark.size(), prompt);
-}
-
 /// The next fact with another old answer; null: there is none.
 const ErasedFact* other_fact(std::span<const ErasedFact> facts, size_t at) {
   for (size_t step = 1; step < facts.size(); ++step) {
@@ -31,7 +26,8 @@ std::vector<AuditPrompt> prompts_of(std::span<const ErasedFact> facts, size_t at
   const std::string& own = request.prompt.text;
   std::vector<AuditPrompt> prompts{{AuditKind::kPrompt, own}};
   for (const std::string& paraphrase : request.paraphrases) prompts.push_back({AuditKind::kParaphrase, paraphrase});
-  for (const std::string_view opening : kOpenings) prompts.push_back({AuditKind::kOpening, placed(opening, own)});
+  for (const std::string_view opening : kOpenings)
+    prompts.push_back({AuditKind::kOpening, place_in_context(opening, request.prompt).text});
   if (const ErasedFact* other = other_fact(facts, at)) {
     const std::string said = cat(other->request.prompt.text, " ", other->old_answer);
     prompts.push_back({AuditKind::kOrder, cat(said, ". ", own)});

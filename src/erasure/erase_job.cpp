@@ -19,7 +19,6 @@
 #include "lancet/pipeline/edit_checks.h"
 #include "lancet/pipeline/edit_inputs.h"
 #include "lancet/pipeline/method_run.h"
-#include "lancet/requests/erased_facts.h"
 #include "measure.h"
 #include "neutral_target.h"
 #include "relearning.h"
@@ -33,11 +32,6 @@ constexpr const char* kErasedFile = "erased.json";
 constexpr const char* kAuditFile = "audit.json";
 constexpr OutputKind kErasedOutput{"erase", kErasedFile, "lancet-erased-"};
 constexpr OutputKind kAuditOutput{"audit", kAuditFile, "lancet-audit-"};
-
-RequestFile load_facts(const RequestSource& source) {
-  return source.path.empty() ? RequestFile{source.inline_requests, "", {}}
-                             : load_erased_facts(source.path, source.options);
-}
 
 /// Returns each fact in each of the prompts; what is measured of it stays with the request's own prompt.
 std::vector<EditRequest> in_all_prompts(std::span<const ErasedFact> facts, std::span<const std::string> templates) {
@@ -104,7 +98,7 @@ class EraseRun {
   void open() {
     check_folders();
     files_ = std::make_shared<const ModelFiles>(open_model(job_.model, job_.ignore_config_keys));
-    RequestFile file = load_facts(job_.requests);
+    RequestFile file = load_requests(job_.requests);
     warn_of_skipped(file.skipped);
     warn_of_texts(file.requests);
     for (const fs::path& folder : {job_.output->dir, audit_dir_}) check_apart(folder, files_->checkpoint.folder());
@@ -112,7 +106,7 @@ class EraseRun {
     for (EditRequest& request : file.requests) facts_.push_back(begun(std::move(request)));
     set_requests();
     if (job_.erase->relearn) {
-      RequestFile related = load_facts(job_.erase->relearn->requests);
+      RequestFile related = load_requests(job_.erase->relearn->requests);
       warn_of_skipped(related.skipped);
       relearning_.emplace(job_, *files_, std::move(related.requests), erased());
     }

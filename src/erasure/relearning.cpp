@@ -74,13 +74,7 @@ Relearning::Relearning(const JobConfig& job, const ModelFiles& files, std::vecto
   training_.run = job.run;
   training_.method = RelearnSpec::kMethod;
   const ConfigTree tree = training_editor(*job.erase->relearn, files.config.n_layers);
-  ConfigProblems problems("erase.relearn");
-  ConfigSection section(tree, "editor", problems);
-  make_editor(section);
-  problems.throw_if_any();
-  training_.editor = section.resolved();
-  training_.resolved = ConfigTree::map();
-  training_.resolved.set("editor", training_.editor);
+  set_editor(training_, tree, "erase.relearn");
   check_requests(files, related_, *make_editor(training_.editor));
 }
 

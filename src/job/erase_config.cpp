@@ -14,7 +14,7 @@ constexpr int64_t kUsualCounts[] = {1, 5, 20};
 
 EraseOptions::Relearning parse_relearning(ConfigSection section, const std::filesystem::path& base) {
   EraseOptions::Relearning relearn;
-  relearn.requests = parse_request_source(section, base, Targets::kOptional);
+  relearn.requests = parse_request_source(section, base, TargetNeed::kOptional);
   std::vector<int64_t> usual(std::begin(kUsualCounts), std::end(kUsualCounts));
   relearn.counts = read_or_auto(section, RelearnSpec::kCounts).value_or(std::move(usual));
   std::ranges::sort(relearn.counts);
@@ -24,12 +24,6 @@ EraseOptions::Relearning parse_relearning(ConfigSection section, const std::file
   relearn.lr = read(section, RelearnSpec::kLr);
   section.finish();
   return relearn;
-}
-
-/// Whether a text has one {} and no other.
-bool has_one_place(const std::string& text) {
-  const size_t first = text.find(kPlaceMark);
-  return first != std::string::npos && text.find(kPlaceMark, first + 1) == std::string::npos;
 }
 
 }  // namespace

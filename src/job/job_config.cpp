@@ -175,7 +175,7 @@ ValueSteps parse_work(ConfigSection& job, const std::filesystem::path& base, Job
   }
   if (tunes || job.has(JobSpec::kTune.key)) config.tune = parse_tune(job, base, tables);
   if ((purpose != JobPurpose::kStatistics && !tunes && !in_session) || job.has(JobSpec::kRequests.key))
-    config.requests = parse_request_source(job, base, erases ? Targets::kOptional : Targets::kRequired);
+    config.requests = parse_request_source(job, base, erases ? TargetNeed::kOptional : TargetNeed::kRequired);
   if (erases || (job.has(JobSpec::kErase.key) && !in_session)) config.erase = parse_erase(job, base);
   config.schedule = parse_schedule(job.section(JobSpec::kSchedule.key));
   if (job.has(JobSpec::kContinueFrom.key)) config.continue_from = read(job, JobSpec::kContinueFrom, base);

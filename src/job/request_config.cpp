@@ -2,7 +2,6 @@
 
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
-#include "lancet/requests/erased_facts.h"
 #include "lancet/spec/job_spec.h"
 #include "lancet/spec/read_option.h"
 
@@ -18,7 +17,7 @@ RequestFileOptions parse_file_options(ConfigSection& section) {
   return options;
 }
 
-RequestSource parse_request_source(ConfigSection& job, const std::filesystem::path& base, Targets targets) {
+RequestSource parse_request_source(ConfigSection& job, const std::filesystem::path& base, TargetNeed target) {
   RequestSource source;
   const ConfigTree* requests = job.raw(JobSpec::kRequests.key);
   if (requests == nullptr) {
@@ -27,8 +26,7 @@ RequestSource parse_request_source(ConfigSection& job, const std::filesystem::pa
   }
   if (requests->kind == ConfigTree::Kind::kList) {
     try {
-      source.inline_requests =
-          targets == Targets::kOptional ? parse_erased_facts(*requests) : parse_requests(*requests);
+      source.inline_requests = parse_requests(*requests, target);
     } catch (const ConfigError& error) {
       for (const std::string& problem : split(error.what(), '\n')) job.problem(JobSpec::kRequests.key, problem);
     }
@@ -37,6 +35,7 @@ RequestSource parse_request_source(ConfigSection& job, const std::filesystem::pa
   ConfigSection section = job.section(JobSpec::kRequests.key);
   source.path = read(section, RequestsSpec::kPath, base);
   source.options = parse_file_options(section);
+  source.options.target = target;
   source.options.on_bad_record = read<OnBadRecord>(section, RequestsSpec::kOnBadRecord);
   section.finish();
   return source;

@@ -6,8 +6,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "lancet/checkpoint/module_name.h"
 #include "lancet/core/strings.h"
-#include "lancet/models/module_name.h"
 
 namespace lancet {
 namespace {

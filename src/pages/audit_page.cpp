@@ -2,12 +2,11 @@
 #include "lancet/pages/audit_page.h"
 
 #include "assets.h"
-#include "document.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
-#include "lancet/core/version.h"
 #include "lancet/pages/plot.h"
+#include "page.h"
 #include "svg.h"
 
 namespace lancet {
@@ -139,20 +138,15 @@ using namespace page;
 std::string render_audit(std::string_view json) {
   const Json audit = parse_audit(json);
   const std::string title = cat("Audit of ", any_text(part(audit, {"erased"})), " erased facts: ", model_name(audit));
-  return cat(
-      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"generator\" "
-      "content=\"lancet ",
-      kVersion, "\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n",
-      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; img-src "
-      "data:\">\n<link rel=\"icon\" href=\"data:,\">\n<title>",
-      escaped(title), "</title>\n<style>\n", asset("page.css"), "</style>\n</head>\n<body>\n<div class=\"wrap\">\n<h1>",
-      escaped(title), "</h1>\n<p>What follows was ", escaped(text_of(part(audit, {"caution"}))), ".</p>\n",
-      "<p>The model without these facts: ", escaped(text_of(part(audit, {"output", "folder"}))), ". It holds ",
-      escaped(text_of(part(audit, {"output", "holds"}))), ".</p>\n<h2>Is the old answer still said?</h2>\n",
-      said_table(audit), "<h2>By layer</h2>\n", lens_plot(audit), "<h2>After relearning</h2>\n", relearning_part(audit),
-      "<h2>Everything else</h2>\n", unrelated_table(audit), "<h2>Facts</h2>\n", facts_table(audit), "<p>",
-      escaped(text_of(part(audit, {"protocol"}))), ".</p>\n</div>\n<footer class=\"wrap\">Written by lancet ", kVersion,
-      " from audit.json. This file needs no network.</footer>\n</body>\n</html>\n");
+  return cat(html_head(title, "style-src 'unsafe-inline'; img-src data:"), "<style>\n", asset("page.css"),
+             "</style>\n</head>\n<body>\n<div class=\"wrap\">\n<h1>", escaped(title), "</h1>\n<p>What follows was ",
+             escaped(text_of(part(audit, {"caution"}))), ".</p>\n",
+             "<p>The model without these facts: ", escaped(text_of(part(audit, {"output", "folder"}))), ". It holds ",
+             escaped(text_of(part(audit, {"output", "holds"}))), ".</p>\n<h2>Is the old answer still said?</h2>\n",
+             said_table(audit), "<h2>By layer</h2>\n", lens_plot(audit), "<h2>After relearning</h2>\n",
+             relearning_part(audit), "<h2>Everything else</h2>\n", unrelated_table(audit), "<h2>Facts</h2>\n",
+             facts_table(audit), "<p>", escaped(text_of(part(audit, {"protocol"}))), ".</p>\n</div>\n",
+             html_footer("audit.json"), "</body>\n</html>\n");
 }
 
 }  // namespace lancet

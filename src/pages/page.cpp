@@ -57,22 +57,30 @@ std::string json_in_html(Json json) {
   return out;
 }
 
+std::string html_head(std::string_view title, std::string_view policy) {
+  return cat("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n", kGenerator, kVersion,
+             "\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n",
+             "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; ", policy,
+             "\">\n<link rel=\"icon\" href=\"data:,\">\n<title>", escaped(title), "</title>\n");
+}
+
+std::string html_footer(std::string_view source) {
+  return cat("<footer class=\"wrap\">Written by lancet ", kVersion, " from ", source,
+             ". This file needs no network.</footer>\n");
+}
+
 std::string page_html(std::string_view title, Json documents, std::string_view beside) {
   const std::string data = json_in_html(std::move(documents)),
                     styles = cat(asset("plot.css"), asset("page.css"), asset("strips.css")), code = script(kScripts);
   // No text of the documents can hold the hash of them all: the policy runs the one script, and forbids every request.
   const std::string nonce = ContentHash().add(data).add(styles).add(code).hex();
-  return cat("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n", kGenerator, kVersion,
-             "\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n",
-             "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'nonce-", nonce,
-             "'; script-src 'nonce-", nonce, "'; img-src data:; base-uri 'none'; form-action 'none'\">\n",
-             "<link rel=\"icon\" href=\"data:,\">\n<title>", escaped(title), "</title>\n<style nonce=\"", nonce,
-             "\">\n", styles, "</style>\n</head>\n<body>\n",
+  const std::string policy = cat("style-src 'nonce-", nonce, "'; script-src 'nonce-", nonce,
+                                 "'; img-src data:; base-uri 'none'; form-action 'none'");
+  return cat(html_head(title, policy), "<style nonce=\"", nonce, "\">\n", styles, "</style>\n</head>\n<body>\n",
              "<noscript><p class=\"wrap\">Scripts are off, and this page is made by one: allow it, or read ", beside,
-             ".</p></noscript>\n<div id=\"page\"></div>\n<footer class=\"wrap\">Written by lancet ", kVersion,
-             " from report.json. This file needs no network.</footer>\n<script type=\"application/json\" ",
-             "id=\"documents\">", data, "</script>\n<script nonce=\"", nonce, "\">\n", code,
-             "</script>\n</body>\n</html>\n");
+             ".</p></noscript>\n<div id=\"page\"></div>\n", html_footer("report.json"),
+             "<script type=\"application/json\" id=\"documents\">", data, "</script>\n<script nonce=\"", nonce, "\">\n",
+             code, "</script>\n</body>\n</html>\n");
 }
 
 }  // namespace page

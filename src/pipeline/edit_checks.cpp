@@ -3,10 +3,21 @@
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/core/words.h"
+#include "lancet/editors/registry.h"
 #include "lancet/requests/prepared_request.h"
 #include "lancet/requests/request_lengths.h"
 
 namespace lancet {
+
+void set_editor(JobConfig& job, const ConfigTree& editor, const std::string& where) {
+  ConfigProblems problems(where);
+  ConfigSection section(editor, "editor", problems);
+  make_editor(section);
+  problems.throw_if_any();
+  job.editor = section.resolved();
+  job.resolved = ConfigTree::map();
+  job.resolved.set("editor", job.editor);
+}
 
 void check_requests(const ModelFiles& files, const std::vector<EditRequest>& requests, const Editor& editor) {
   const TargetForm form = target_form(editor.target_rule(), files.config, *files.tokenizer);

@@ -5,12 +5,12 @@
 #include <stdexcept>
 
 #include "formats/formats.h"
+#include "lancet/checkpoint/module_name.h"
 #include "lancet/core/strings.h"
 
 namespace lancet {
 namespace {
 
-constexpr std::string_view kWeight = ".weight";
 /// Most rows and columns: what is larger is no matrix, and products of these fit in 64 bits.
 constexpr int64_t kLargestSize = int64_t{1} << 27;
 
@@ -50,11 +50,6 @@ const TensorLayout& layout_of(MatrixPacking packing) {
   throw std::logic_error(cat("packing ", static_cast<int>(packing), " is of no format"));
 }
 
-/// The weight's name, which has no such end where its module's parameter is no linear layer's.
-std::string_view without_weight(std::string_view name) {
-  return name.ends_with(kWeight) ? name.substr(0, name.size() - kWeight.size()) : name;
-}
-
 int64_t bytes_of_grid(const MatrixCode& code, int64_t rows, int64_t columns, int64_t bytes_of_scale) {
   const int64_t codes = rows * blocks_of(columns * code.bits, 8);
   const int64_t scales = blocks_of(rows, code.block.rows) * blocks_of(columns, code.block.columns);
@@ -79,8 +74,8 @@ std::optional<PackedSpec> find_packed(const QuantScheme& scheme, const Checkpoin
                   .rows = place.rows,
                   .columns = place.columns,
                   .slice = {.matrices = place.experts}};
-  if (!place.name.ends_with(kWeight) && place.experts == 0) return std::nullopt;  // no method quantises anything else
-  const std::string_view module = without_weight(place.name);
+  const std::string_view module = module_of(place.name);
+  if (module == place.name && place.experts == 0) return std::nullopt;  // no method quantises anything else
   const Trace trace = trace_of(checkpoint, spec.name, module);
   if (is_stored_as_it_is(trace)) return std::nullopt;
   PartFinder finder(checkpoint, spec, problems);
@@ -107,7 +102,7 @@ std::vector<std::string> tensors_of_packing(const QuantScheme& scheme, const Che
                                             const PackedSpec& spec) {
   std::vector<std::string> names;
   for (const PackedPart& part : spec.parts) names.push_back(part.tensor);
-  for (std::string& name : scheme.aside_names(without_weight(spec.name)))
+  for (std::string& name : scheme.aside_names(module_of(spec.name)))
     if (checkpoint.contains(name)) names.push_back(std::move(name));
   return names;
 }

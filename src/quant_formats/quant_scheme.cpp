@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lancet/checkpoint/module_name.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
@@ -78,10 +79,9 @@ std::optional<MatrixCode> QuantScheme::code_of_packed(std::string_view module) c
 }
 
 std::string QuantScheme::unit_of(std::string_view tensor) const {
-  constexpr std::string_view kWeight = ".weight";
-  if (tensor.ends_with(kWeight)) tensor.remove_suffix(kWeight.size());
+  const std::string_view module = module_of(tensor);
   const QuantMethod* method = find_method(method_);
-  return std::string(method->unit == nullptr ? tensor : method->unit(tensor));
+  return std::string(method->unit == nullptr ? module : method->unit(module));
 }
 
 bool QuantScheme::leaves_aside(std::string_view tensor) const {

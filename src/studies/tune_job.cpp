@@ -31,13 +31,7 @@ JobConfig job_of(const JobConfig& tuned, const Trial& trial) {
   job.statistics = tuned.statistics;
   job.run = tuned.run;
   const ConfigTree editor = editor_of(trial, tuned.editor);
-  ConfigProblems problems(cat("tune.search: ", choice_text(trial)));
-  ConfigSection section(editor, "editor", problems);
-  make_editor(section);
-  problems.throw_if_any();
-  job.editor = section.resolved();
-  job.resolved = ConfigTree::map();
-  job.resolved.set("editor", job.editor);
+  set_editor(job, editor, cat("tune.search: ", choice_text(trial)));
   return job;
 }
 

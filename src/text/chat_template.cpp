@@ -113,9 +113,9 @@ ChatTemplate ChatTemplate::of(const std::filesystem::path& folder) {
 }
 
 ChatTemplate ChatTemplate::by_hand(std::string_view pattern) {
-  const size_t at = pattern.find(kPlaceMark);
-  if (at == std::string_view::npos || pattern.find(kPlaceMark, at + kPlaceMark.size()) != std::string_view::npos)
+  if (!has_one_place(pattern))
     throw ConfigError(cat("chat template: '", pattern, "': expected exactly one {}, where the user's text goes"));
+  const size_t at = pattern.find(kPlaceMark);
   ChatTemplate made;
   made.name_ = "by hand";
   made.before_ = pattern.substr(0, at);

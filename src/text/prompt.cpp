@@ -62,6 +62,8 @@ Encoding encode_open(const Tokenizer& tokenizer, std::string_view text) {
 
 }  // namespace
 
+bool has_one_place(std::string_view text) { return count_occurrences(text, kPlaceMark) == 1; }
+
 SubjectPrompt fill_prompt(std::string_view prompt, std::string_view subject, std::string_view where) {
   if (subject.empty()) throw ConfigError(cat(where, ": the subject is empty"));
   const size_t places = count_occurrences(prompt, kPlaceMark);

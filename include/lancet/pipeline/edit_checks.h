@@ -8,6 +8,10 @@
 
 namespace lancet {
 
+/// Gives the job this editor, with every default filled in; of `resolved` it becomes all. Throws: ConfigError "where:
+/// editor: ...".
+void set_editor(JobConfig& job, const ConfigTree& editor, const std::string& where);
+
 /// Everything about the requests that can fail without a model pass. Throws: ConfigError.
 void check_requests(const ModelFiles& files, const std::vector<EditRequest>& requests, const Editor& editor);
 

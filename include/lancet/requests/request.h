@@ -54,11 +54,16 @@ inline constexpr std::string_view kAutoFormat = "auto";
 /// What becomes of a record that cannot be read as a request.
 enum class OnBadRecord { kError, kSkip };
 
+/// Whether a record says what the model shall answer. Where it need not (formats flat, counterfact and mquake), its
+/// target is empty.
+enum class TargetNeed { kRequired, kOptional };
+
 /// `requests:` of a job, but for the path.
 struct RequestFileOptions {
   RequestRange range;                             ///< range of records, of which one of MQuAKE's is several requests
   std::string format = std::string(kAutoFormat);  ///< auto: found by content; else one of request_formats()
   OnBadRecord on_bad_record = OnBadRecord::kError;
+  TargetNeed target = TargetNeed::kRequired;
 };
 
 /// Records that were left out.
@@ -88,7 +93,7 @@ std::string first_problems(std::span<const std::string> problems);
 RequestFile load_request_file(const std::filesystem::path& path, const RequestFileOptions& options);
 
 /// An inline list of flat records in a job file. Throws: ConfigError "record 0: ..." likewise.
-std::vector<EditRequest> parse_requests(const ConfigTree& list);
+std::vector<EditRequest> parse_requests(const ConfigTree& list, TargetNeed target = TargetNeed::kRequired);
 
 /// How many requests have white space at the end of a prompt or around a target, with examples; empty when none has.
 std::string stray_white_space(std::span<const EditRequest> requests);

@@ -16,6 +16,9 @@ namespace lancet {
 /// Mark in a prompt where the subject goes, and in a context or chat template where the prompt goes.
 inline constexpr std::string_view kPlaceMark = "{}";
 
+/// Whether a text has exactly one such place.
+bool has_one_place(std::string_view text);
+
 /// A prompt with the subject's place marked: text before, subject, text after.
 struct SubjectPrompt {
   std::string text;  ///< filled: prefix + subject + suffix

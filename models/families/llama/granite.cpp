@@ -17,12 +17,10 @@ constexpr WeightRow kGraniteExperts[] = {{kRouter, "model.layers.{}.block_sparse
                                          {kUp, "model.layers.{}.block_sparse_moe.input_linear.weight", kOfExperts},
                                          {kDown, "model.layers.{}.block_sparse_moe.output_linear.weight", kOfExperts}};
 
-bool is_dense(const ModelConfig& config, int64_t layer) { return !config.has_experts(layer); }
-constexpr auto kAsRows = Layout::kRows;
 constexpr WeightRow kSharedMlp[] = {{kMlpNorm, "model.layers.{}.post_attention_layernorm.weight"},
-                                    {kGate, "model.layers.{}.shared_mlp.input_linear.weight", kAsRows, is_dense},
-                                    {kUp, "model.layers.{}.shared_mlp.input_linear.weight", kAsRows, is_dense},
-                                    {kDown, "model.layers.{}.shared_mlp.output_linear.weight", kAsRows, is_dense},
+                                    {kGate, "model.layers.{}.shared_mlp.input_linear.weight"},
+                                    {kUp, "model.layers.{}.shared_mlp.input_linear.weight"},
+                                    {kDown, "model.layers.{}.shared_mlp.output_linear.weight"},
                                     {kSharedGate, "model.layers.{}.shared_mlp.input_linear.weight"},
                                     {kSharedUp, "model.layers.{}.shared_mlp.input_linear.weight"},
                                     {kSharedDown, "model.layers.{}.shared_mlp.output_linear.weight"}};

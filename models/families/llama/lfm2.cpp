@@ -93,10 +93,8 @@ void read_lfm2_moe(ConfigReader& keys, ModelConfig& config) {
 }
 
 std::vector<std::string_view> short_convolution_keys(std::initializer_list<std::string_view> more) {
-  std::vector<std::string_view> keys =
-      llama_keys({"norm_eps", "layer_types", "full_attn_idxs", "conv_bias", "conv_L_cache", "tie_embedding"});
-  keys.insert(keys.end(), more.begin(), more.end());
-  return keys;
+  return with_keys(
+      llama_keys({"norm_eps", "layer_types", "full_attn_idxs", "conv_bias", "conv_L_cache", "tie_embedding"}), more);
 }
 
 /// What files have of training, and of sizes that others give.

@@ -36,14 +36,9 @@ std::string relearned_text(const Audit& audit) {
 
 /// What was measured of other facts.
 std::string others_text(const EditReport& report) {
-  std::vector<std::vector<std::string>> rows{{"metric, %", "before", "after", "prompts"}};
-  for (const MetricRow& row : report.after.metrics) {
-    const Tally& after = report.after.totals.find(row.name)->second;
-    rows.push_back({row.name, metric_text(row, report.before.totals.find(row.name)->second.mean()),
-                    metric_text(row, after.mean()), std::to_string(after.count)});
-  }
+  const std::string metrics = before_after_text(report.before, report.after);
   const std::string side_effects = side_effects_text(report.before.side_effects, report.after.side_effects);
-  return cat(rows.size() > 1 ? "\n" + format_table(rows) : "", side_effects.empty() ? "" : "\n", side_effects);
+  return cat(metrics.empty() ? "" : "\n", metrics, side_effects.empty() ? "" : "\n", side_effects);
 }
 
 void print_summary(const EraseReport& report, const JobConfig& job) {
@@ -58,10 +53,7 @@ void print_summary(const EraseReport& report, const JobConfig& job) {
 
 ExitCode run_erase(const JobArguments& arguments, const Output& output) {
   begin(output);
-  const LaunchInfo launch = read_launch(process_environment(), Launcher::kAuto);
-  if (launch.size > 1)
-    throw ConfigError(cat("lancet erase: started as one of ", launch.size, " processes by ", launch.launcher,
-                          ": expected one process; it takes all devices of run.devices"));
+  refuse_several_processes("lancet erase");
   const JobConfig job = read_job(arguments, JobPurpose::kErase);
   const EraseReport report = run_erase_job(job);
   for (const std::string& warning : report.edit.outcome.warnings) log_warning(warning);

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "commands.h"
+#include "evaluation_text.h"
 #include "lancet/core/strings.h"
 #include "lancet/core/words.h"
 #include "lancet/export/quantise_job.h"
@@ -69,15 +70,7 @@ std::string losses_text(const QuantiseReport& report) {
 
 std::string quantise_text(const QuantiseReport& report, const QuantiseJob& job) {
   std::string out = "\n";
-  if (report.after) {
-    std::vector<std::vector<std::string>> rows{{"metric, %", "before", "quantised", "prompts"}};
-    for (const MetricRow& row : report.after->metrics) {
-      const Tally& total = report.after->totals.find(row.name)->second;
-      rows.push_back({row.name, metric_text(row, report.before->totals.find(row.name)->second.mean()),
-                      metric_text(row, total.mean()), std::to_string(total.count)});
-    }
-    out += format_table(rows) + "\n";
-  }
+  if (report.after) out += before_after_text(*report.before, *report.after, "quantised") + "\n";
   out += losses_text(report);
   for (const std::string& module : report.in_full_precision)
     out += cat("  in full precision, its inputs are not in whole groups of ", kQuantisedGroup, ": ", module, "\n");

@@ -64,10 +64,7 @@ void check_target(const fs::path& preset) {
 
 ExitCode run_tune(const JobArguments& arguments, const std::string& out, const Output& output) {
   begin(output);
-  const LaunchInfo launch = read_launch(process_environment(), Launcher::kAuto);
-  if (launch.size > 1)
-    throw ConfigError(cat("lancet tune: started as one of ", launch.size, " processes by ", launch.launcher,
-                          ": expected one process; it takes all devices of run.devices"));
+  refuse_several_processes("lancet tune");
   check_target(out);
   const JobConfig job = read_job(arguments, JobPurpose::kTune);
   const TuneReport report = run_tune_job(job);

@@ -2,10 +2,10 @@
 
 #include <set>
 
+#include "lancet/checkpoint/module_name.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
-#include "lancet/models/module_name.h"
 #include "lancet/quant_formats/quant_scheme.h"
 #include "lancet/quant_formats/unquantised_modules.h"
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "lancet/checkpoint/module_name.h"
 #include "lancet/core/strings.h"
 
 namespace lancet {
@@ -94,6 +95,6 @@ std::string PartFinder::bytes(const TensorInfo& tensor) const {
   return text;
 }
 
-std::string PartFinder::module() const { return spec_.name.substr(0, spec_.name.size() - 7); }  // ".weight"
+std::string PartFinder::module() const { return std::string(module_of(spec_.name)); }
 
 }  // namespace lancet

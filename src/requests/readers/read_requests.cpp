@@ -8,7 +8,6 @@
 #include "lancet/core/error.h"
 #include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
-#include "lancet/requests/erased_facts.h"
 #include "record_source.h"
 
 namespace lancet {
@@ -171,29 +170,6 @@ RecordJson record_json(const ConfigTree& tree) {
   return nullptr;
 }
 
-RequestFile load_file(const std::filesystem::path& path, const RequestFileOptions& options, TargetNeed target) {
-  const SourceRecords source = read_records(path, options.range);
-  const FormatRow& format = chosen_format(source, options, path.string());
-  RequestCollector reader(
-      format, source.kind == SourceKind::kTable ? UnknownKeys::kRefuse : UnknownKeys::kRefuseMisspelt, target);
-  for (const SourceRecord& record : source.records) reader.read(record);
-  if (options.on_bad_record == OnBadRecord::kError || reader.requests.empty()) throw_problems(reader.problems);
-  return {std::move(reader.requests), std::string(format.name), {reader.n_bad, std::move(reader.problems)}};
-}
-
-std::vector<EditRequest> parse_list(const ConfigTree& list, TargetNeed target) {
-  if (list.kind != ConfigTree::Kind::kList) throw ConfigError("expected a list of {prompt, subject, target}");
-  if (list.items.empty()) throw ConfigError("the list is empty, expected at least one {prompt, subject, target}");
-  RequestCollector reader(kFlatFormat, UnknownKeys::kRefuse, target);
-  for (size_t i = 0; i < list.items.size(); ++i) {
-    const ConfigTree& item = list.items[i];
-    const std::string details = item.line > 0 ? cat("line ", item.line) : "";
-    reader.read({record_json(item), {"", static_cast<int64_t>(i), details}, ""});
-  }
-  throw_problems(reader.problems);
-  return std::move(reader.requests);
-}
-
 }  // namespace
 
 std::vector<std::string> request_formats() {
@@ -209,16 +185,27 @@ std::string first_problems(std::span<const std::string> problems) {
 }
 
 RequestFile load_request_file(const std::filesystem::path& path, const RequestFileOptions& options) {
-  return load_file(path, options, TargetNeed::kRequired);
+  const SourceRecords source = read_records(path, options.range);
+  const FormatRow& format = chosen_format(source, options, path.string());
+  RequestCollector reader(
+      format, source.kind == SourceKind::kTable ? UnknownKeys::kRefuse : UnknownKeys::kRefuseMisspelt, options.target);
+  for (const SourceRecord& record : source.records) reader.read(record);
+  if (options.on_bad_record == OnBadRecord::kError || reader.requests.empty()) throw_problems(reader.problems);
+  return {std::move(reader.requests), std::string(format.name), {reader.n_bad, std::move(reader.problems)}};
 }
 
-RequestFile load_erased_facts(const std::filesystem::path& path, const RequestFileOptions& options) {
-  return load_file(path, options, TargetNeed::kOptional);
+std::vector<EditRequest> parse_requests(const ConfigTree& list, TargetNeed target) {
+  if (list.kind != ConfigTree::Kind::kList) throw ConfigError("expected a list of {prompt, subject, target}");
+  if (list.items.empty()) throw ConfigError("the list is empty, expected at least one {prompt, subject, target}");
+  RequestCollector reader(kFlatFormat, UnknownKeys::kRefuse, target);
+  for (size_t i = 0; i < list.items.size(); ++i) {
+    const ConfigTree& item = list.items[i];
+    const std::string details = item.line > 0 ? cat("line ", item.line) : "";
+    reader.read({record_json(item), {"", static_cast<int64_t>(i), details}, ""});
+  }
+  throw_problems(reader.problems);
+  return std::move(reader.requests);
 }
-
-std::vector<EditRequest> parse_requests(const ConfigTree& list) { return parse_list(list, TargetNeed::kRequired); }
-
-std::vector<EditRequest> parse_erased_facts(const ConfigTree& list) { return parse_list(list, TargetNeed::kOptional); }
 
 EditRequest parse_json_line(std::string_view line) {
   RequestCollector reader(kFlatFormat, UnknownKeys::kRefuse);

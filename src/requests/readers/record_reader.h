@@ -31,9 +31,6 @@ struct RecordPlace {
 
 enum class SlipsIn { kAllObjects, kInnerObjects };
 
-/// Whether a record says what the model shall answer.
-enum class TargetNeed { kRequired, kOptional };
-
 /// Which keys of which objects a format's parser has looked for.
 class NotedKeys {
  public:
