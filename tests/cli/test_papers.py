@@ -1,11 +1,13 @@
 """Jobs for published tables (examples/papers): each is planned for its model's published config.json, and runs on the demo model, where what was
 published stands beside what is found."""
+import contextlib
 import json
 import pathlib
 import shutil
 
 import pytest
 import yaml
+from chat_judge import Judge
 from conftest import DATA, ROOT
 
 PAPERS = sorted((ROOT / "examples" / "papers").glob("*.yaml"))
@@ -23,17 +25,22 @@ def on_the_demo(lancet):
     """Options that put the demo's data in the place of a paper's."""
     (lancet.folder / "zsre.json").write_text(json.dumps(ZSRE))
 
+    judges = contextlib.ExitStack()
+
     def options(job):
         requests = lancet.folder / "zsre.json" if job["requests"]["format"].startswith("zsre") else DATA / "requests" / "demo.json"
         changes = {"requests.path": requests, "requests.limit": 2, "statistics.corpus": DATA / "requests" / "demo-corpus.txt", "statistics.tokens": 4000,
                    "statistics.cache": lancet.folder / "cache"}  # fmt: skip
+        if "judge" in job["evaluate"]:
+            changes["evaluate.judge.url"] = judges.enter_context(Judge(lambda question: (200, ("yes", "no")[len(question) % 2]))).url
         return [word for key, value in changes.items() for word in ("--set", f"{key}={value}")]
 
-    return options
+    with judges:
+        yield options
 
 
 def test_there_are_papers():
-    assert len(PAPERS) >= 4 and all("arXiv" in path.read_text() or "github.com" in path.read_text() for path in PAPERS)
+    assert len(PAPERS) >= 8 and all("arXiv" in path.read_text() or "github.com" in path.read_text() for path in PAPERS)
 
 
 @pytest.mark.parametrize("path", PAPERS, ids=lambda path: path.stem)
