@@ -9,6 +9,7 @@
 #include "lancet/core/hash.h"
 #include "lancet/core/strings.h"
 #include "lancet/models/finite.h"
+#include "lancet/runtime/collectives.h"
 
 namespace lancet {
 
@@ -40,6 +41,12 @@ struct EvaluationPlan::QuestionSet {
   std::vector<std::string> ids;  ///< ids of the requests
   std::vector<MetricRow> metrics;
   std::optional<SideEffectPlan> side_effects;
+
+  std::shared_ptr<AnswerJudge> judge() const {
+    for (const std::unique_ptr<Protocol>& protocol : protocols)
+      if (std::shared_ptr<AnswerJudge> found = protocol->judge_of_answers()) return found;
+    return nullptr;
+  }
 };
 
 EvaluationPlan::EvaluationPlan(const Tokenizer& tokenizer, std::span<const EditRequest> requests,
@@ -118,6 +125,30 @@ void EvaluationPlan::check_answers(const ModelAnswers& answers, const CausalLM& 
                         before);
 }
 
+/// Collective: root asks, and all ranks get the verdicts. Texts that were not generated this time are not judged.
+void EvaluationPlan::ask_judge(ModelAnswers& answers, Communicator& communicator) const {
+  const std::vector<JudgeQuestion>& questions = set_->questions.judged();
+  if (questions.empty()) return;
+  answers.verdicts.assign(questions.size(), std::nullopt);
+  std::vector<size_t> places;
+  std::vector<JudgedAnswer> judged;
+  for (size_t i = 0; i < questions.size(); ++i) {
+    const std::optional<GeneratedText>& text = answers.texts[questions[i].text];
+    if (!text) continue;
+    places.push_back(i);
+    judged.push_back(questions[i].about);
+    judged.back().answer = text->continuation;
+  }
+  if (places.empty()) return;
+  std::vector<int64_t> verdicts;
+  communicator.run_collectively("judge", [&] {
+    if (communicator.is_root())
+      for (const JudgeVerdict verdict : set_->judge()->judge(judged)) verdicts.push_back(static_cast<int64_t>(verdict));
+  });
+  verdicts = broadcast_numbers(communicator, verdicts);
+  for (size_t i = 0; i < places.size(); ++i) answers.verdicts[places[i]] = static_cast<JudgeVerdict>(verdicts[i]);
+}
+
 const ModelQuestions& EvaluationPlan::questions() const { return set_->questions; }
 
 Evaluation EvaluationPlan::judged(ModelAnswers asked, const ModelAnswers* before) const {
@@ -144,6 +175,7 @@ Evaluation EvaluationPlan::judged(ModelAnswers asked, const ModelAnswers* before
 }
 
 Evaluation EvaluationPlan::judge(ModelAnswers answers) const {
+  ask_judge(answers, alone());
   Evaluation evaluation = judged(std::move(answers), nullptr);
   for (const auto& [name, tally] : evaluation.totals)
     if (const std::optional<double> mean = tally.mean(); mean && !std::isfinite(*mean))
@@ -156,6 +188,7 @@ Evaluation EvaluationPlan::run(const CausalLM& model, const std::string& stage, 
                                const Evaluation* before) const {
   ModelAnswers answers = ask_model(set_->questions, question_part(), {model, tokenizer_, stage}, communicator);
   check_answers(answers, model, stage, before);
+  ask_judge(answers, communicator);
   Evaluation evaluation = judged(std::move(answers), before != nullptr ? &before->answers : nullptr);
   if (set_->side_effects && !is_part_)
     evaluation.side_effects = set_->side_effects->run(model, stage + " side effects", communicator,

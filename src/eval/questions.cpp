@@ -39,6 +39,13 @@ size_t ModelQuestions::generate(TextQuestion text) {
   return place->second;
 }
 
+size_t ModelQuestions::judge(JudgeQuestion question, std::string_view judge) {
+  asked_.add(judge).add(question.about.target);
+  for (const std::string& alias : question.about.aliases) asked_.add(alias);
+  judged_.push_back(std::move(question));
+  return judged_.size() - 1;
+}
+
 std::string ModelQuestions::take_key() { return std::exchange(asked_, {}).hex(); }
 
 std::string QuestionCollector::where_of(std::string_view prompt) const {

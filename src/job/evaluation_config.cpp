@@ -13,13 +13,27 @@
 namespace lancet {
 namespace {
 
-void check_protocols(ConfigSection& section, std::string_view key, const std::vector<std::string>& names,
-                     const JobTables& tables) {
-  std::vector<std::string> known;
+constexpr std::string_view kJudge = EvaluateSpec::kJudge.key;
+constexpr std::string_view kNoJudge =
+    "'judge': expected a section judge beside the list that names it: metrics: [..., judge], judge: {command: [...]}";
+
+constexpr std::string_view kNoText =
+    "'mirage': expected a section side_effects with text beside it: metrics: [mirage], side_effects: {text: FILE}";
+
+bool is_among(const std::vector<std::string>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+/// The protocols of a list of names, those of sets (kProtocolSets) among them; problems for other names, and for those
+/// that stand twice.
+std::vector<std::string> named_protocols(ConfigSection& section, std::string_view key,
+                                         const std::vector<std::string>& names, const JobTables& tables) {
+  std::vector<std::string> known, protocols;
   for (const ProtocolNames& row : tables.protocols) known.emplace_back(row.name);
+  for (const ProtocolSet& set : kProtocolSets) known.emplace_back(set.name);
   for (size_t i = 0; i < names.size(); ++i) {
     const std::string& name = names[i];
-    if (std::find(known.begin(), known.end(), name) == known.end()) {
+    if (!is_among(known, name)) {
       const std::string near = nearest(name, known);
       section.problem(
           key, cat("'", name, "': expected ", join(known), near.empty() ? "" : cat(". Did you mean ", near, "?")));
@@ -27,7 +41,14 @@ void check_protocols(ConfigSection& section, std::string_view key, const std::ve
                names.begin() + static_cast<int64_t>(i)) {
       section.problem(key, cat("'", name, "': stands twice"));
     }
+    const auto set = std::find_if(std::begin(kProtocolSets), std::end(kProtocolSets),
+                                  [&](const ProtocolSet& one) { return one.name == name; });
+    std::vector<std::string> all{name};
+    if (set != std::end(kProtocolSets)) all.assign(set->protocols.begin(), set->protocols.end());
+    for (const std::string& one : all)
+      if (!is_among(protocols, one)) protocols.push_back(one);
   }
+  return protocols;
 }
 
 SideEffectOptions parse_side_effects(ConfigSection section, const std::filesystem::path& base) {
@@ -87,6 +108,36 @@ std::filesystem::path parse_mquake(ConfigSection section, const std::filesystem:
   return examples;
 }
 
+JudgeOptions parse_judge(ConfigSection section, const std::filesystem::path& base) {
+  JudgeOptions judge;
+  if (section.has(JudgeSpec::kCommand.key)) {
+    judge.command = read(section, JudgeSpec::kCommand);
+    if (judge.command.empty() || judge.command.front().empty())
+      section.problem(JudgeSpec::kCommand.key, "expected a program and its arguments: [python3, judge.py]");
+    refuse_replaced(section, JudgeSpec::kCommand, "command judges");
+  } else if (section.has(JudgeSpec::kUrl.key)) {
+    judge.url = read(section, JudgeSpec::kUrl);
+    judge.model = read(section, JudgeSpec::kModel);
+    if (section.has(JudgeSpec::kTokenEnv.key)) judge.token_env = read(section, JudgeSpec::kTokenEnv);
+    judge.tokens = read(section, JudgeSpec::kTokens);
+    judge.may_be_remote = read(section, JudgeSpec::kRemote);
+  } else {
+    section.problem(JudgeSpec::kCommand.key, "expected command: [PROGRAM, ...], or url and model of a server");
+  }
+  if (section.has(JudgeSpec::kPrompt.key)) judge.prompt = read(section, JudgeSpec::kPrompt, base);
+  judge.seconds = read(section, JudgeSpec::kSeconds);
+  section.finish();
+  return judge;
+}
+
+LongFormOptions parse_long_form(ConfigSection section) {
+  LongFormOptions options;
+  options.tokens = read(section, LongFormSpec::kTokens);
+  options.as_chat = read(section, LongFormSpec::kChat);
+  section.finish();
+  return options;
+}
+
 /// Empty: the model's own.
 std::string parse_chat_template(ConfigSection& section) {
   const std::string text = read(section, EvaluateSpec::kChatTemplate);
@@ -107,20 +158,22 @@ EvaluationOptions parse_evaluation(ConfigSection& job, const std::filesystem::pa
   options.chat_template.model = model;
   const ConfigTree* evaluate = job.raw(JobSpec::kEvaluate.key);
   if (evaluate == nullptr || evaluate->kind != ConfigTree::Kind::kMap) {
-    options.protocols = job.texts(JobSpec::kEvaluate.key,
-                                  std::vector<std::string>(std::begin(kDefaultProtocols), std::end(kDefaultProtocols)));
-    check_protocols(job, JobSpec::kEvaluate.key, options.protocols, tables);
+    const std::vector<std::string> names = job.texts(
+        JobSpec::kEvaluate.key, std::vector<std::string>(std::begin(kDefaultProtocols), std::end(kDefaultProtocols)));
+    options.protocols = named_protocols(job, JobSpec::kEvaluate.key, names, tables);
+    if (is_among(names, kMirage.name)) job.problem(JobSpec::kEvaluate.key, kNoText);
+    if (is_among(options.protocols, kJudge)) job.problem(JobSpec::kEvaluate.key, kNoJudge);
     return options;
   }
   ConfigSection section = job.section(JobSpec::kEvaluate.key);
   const auto has_options_of = [&](std::string_view protocol) {
     if (!section.has(protocol)) return false;
-    if (std::find(options.protocols.begin(), options.protocols.end(), protocol) == options.protocols.end())
+    if (!is_among(options.protocols, protocol))
       section.problem(protocol, cat("it is for the protocol of that name: add ", protocol, " to metrics"));
     return true;
   };
-  options.protocols = read(section, EvaluateSpec::kMetrics);
-  check_protocols(section, EvaluateSpec::kMetrics.key, options.protocols, tables);
+  const std::vector<std::string> names = read(section, EvaluateSpec::kMetrics);
+  options.protocols = named_protocols(section, EvaluateSpec::kMetrics.key, names, tables);
   options.generated_tokens = read(section, EvaluateSpec::kTokens);
   options.distractor = read(section, EvaluateSpec::kDistractor);
   options.chat_template.by_hand = parse_chat_template(section);
@@ -130,6 +183,7 @@ EvaluationOptions parse_evaluation(ConfigSection& job, const std::filesystem::pa
   constexpr std::string_view kSideEffects = EvaluateSpec::kSideEffects.key,
                              kCounterFact = EvaluateSpec::kCounterFact.key, kMquake = EvaluateSpec::kMquake.key;
   if (section.has(kSideEffects)) options.side_effects = parse_side_effects(section.section(kSideEffects), base);
+  if (is_among(names, kMirage.name) && !options.side_effects.text) section.problem(EvaluateSpec::kMetrics.key, kNoText);
   if (section.has(EvaluateSpec::kLmEval.key)) options.side_effects.tasks = parse_tasks(section, base);
   if (has_options_of(kCounterFact)) options.counterfact = parse_counterfact(section.section(kCounterFact), base);
   if (has_options_of(EvaluateSpec::kBelief.key)) {
@@ -138,6 +192,12 @@ EvaluationOptions parse_evaluation(ConfigSection& job, const std::filesystem::pa
     belief.finish();
   }
   if (has_options_of(kMquake)) options.multihop_examples = parse_mquake(section.section(kMquake), base);
+  if (has_options_of(kJudge))
+    options.judge = parse_judge(section.section(kJudge), base);
+  else if (is_among(options.protocols, kJudge))
+    section.problem(EvaluateSpec::kMetrics.key, kNoJudge);
+  if (has_options_of(EvaluateSpec::kLongForm.key))
+    options.long_form = parse_long_form(section.section(EvaluateSpec::kLongForm.key));
   section.finish();
   return options;
 }

@@ -93,6 +93,9 @@ std::string tables_text(const SpecTables& tables) {
   text += "| protocol | metrics | what |\n|---|---|---|\n";
   for (const NamedRow& row : tables.protocols)
     text += cat("| `", row.name, "` | ", quoted_names(row.metrics), " | ", row.summary, " |\n");
+  text += "\nNames that stand for several:\n\n";
+  for (const ProtocolSet& set : kProtocolSets)
+    text += cat("* `", set.name, "`: ", quoted_names(set.protocols), ";\n  ", set.summary, "\n");
   text += "\n## Formats of request files\n\n";
   for (const std::string& format : tables.formats) text += cat("* `", format, "`\n");
   return text;

@@ -165,7 +165,10 @@ class SchemaWriter {
 
   static Json with_protocol(const std::string& name) {
     const std::string key(EvaluateSpec::kMetrics.key);
-    return {{"required", {key}}, {"properties", {{key, {{"type", "array"}, {"contains", {{"const", name}}}}}}}};
+    Json names{name};
+    for (const ProtocolSet& set : kProtocolSets)
+      if (set.has(name)) names.push_back(set.name);
+    return {{"required", {key}}, {"properties", {{key, {{"type", "array"}, {"contains", {{"enum", names}}}}}}}};
   }
 
   Json schema_of(const AnyOption& option, const std::string& method = "") const {
@@ -280,7 +283,9 @@ class SchemaWriter {
   }
 
   Json protocol_list() const {
-    return {{"items", {{"enum", names_of(Vocabulary::kProtocols)}}}, {"uniqueItems", true}};
+    Json names = names_of(Vocabulary::kProtocols);
+    for (const ProtocolSet& set : kProtocolSets) names.push_back(set.name);
+    return {{"items", {{"enum", names}}}, {"uniqueItems", true}};
   }
 
   /// Names, and patterns for those that end in '*'.

@@ -41,6 +41,28 @@ def test_a_table_and_the_reports(lancet):
     assert json.loads(again.stdout)["methods"][0]["after"] == report["methods"][2]["after"]
 
 
+MIRAGE = ("generation_exact", "chat_exact", "chat_old", "belief_choice", "belief_old", "specificity_argmax")
+
+
+def test_mirage_is_what_teacher_forcing_hides(lancet):
+    (lancet.folder / "text.txt").write_text("The mother tongue of Leon Blum is French.\nPiranha Games, created in Vancouver.\n")
+    measured = {"metrics": ["mirage"], "chat_template": "It is so: {}", "side_effects": {"text": str(lancet.folder / "text.txt")}}
+    job = lancet.job(editor=None, compare={name: METHODS[name] for name in ("memit", "ft-m")}, requests__limit=5, evaluate=measured)
+    result = compare(lancet, job)
+    assert result.returncode == 0, result.stderr
+    methods = json.loads((lancet.out / "compare.json").read_text())["methods"]
+    # the same protocols by name give the same
+    job["evaluate"] |= {"metrics": ["generation", "chat", "belief", "specificity"]}
+    again = compare(lancet, job | {"output": {"dir": str(lancet.folder / "again")}}, "--json")
+    assert [method["after"] for method in json.loads(again.stdout)["methods"]] == [method["after"] for method in methods]
+    for method in methods:
+        assert all(method["after"][name] is not None for name in MIRAGE), method["after"]
+        assert json.loads((lancet.out / method["report"]).read_text())["side_effects"]["text_kl"]["after"] > 0
+    for bare in (["mirage"], {"metrics": ["mirage"]}):
+        refused = compare(lancet, job | {"evaluate": bare})
+        assert refused.returncode == 2 and "'mirage': expected a section side_effects with text" in refused.stderr
+
+
 def test_compared_editors_may_take_presets(lancet):
     published = {"method": "memit", "preset": "auto"}
     job = lancet.job(editor=None, compare={"published": published, "short": published | {"values": {"steps": 2}}}, requests__limit=2)

@@ -9,6 +9,7 @@
 #include "lancet/eval/evaluate.h"
 #include "lancet/io/files.h"
 #include "lancet/text_metrics/ngram_entropy.h"
+#include "lancet/text_metrics/overlap.h"
 #include "lancet/text_metrics/tfidf.h"
 #include "lancet/text_metrics/word_tokens.h"
 #include "support/tiny_model.h"
@@ -91,6 +92,8 @@ class MetricsGolden : public ::testing::Test {
     options.thinking_tokens = options.generated_tokens;
     options.counterfact = counterfact_files();
     options.multihop_examples = folder() / "examples.txt";
+    options.long_form.tokens = options.generated_tokens;
+    options.judge = JudgeOptions{.command = to_texts(golden().at("judge"))};
     const EvaluationPlan plan(*tokenizer, *requests_, options, kPositions);
     before_ = new Evaluation(plan.run(load(testing::demo_model_folder()), "unedited", alone()));
     after_ = new Evaluation(plan.run(load(folder() / "edited"), "edited", alone(), before_));
@@ -165,6 +168,18 @@ TEST(TextsGolden, WordsAndEntropy) {
     const auto text = row.at("text").get<std::string>();
     EXPECT_EQ(word_tokens(text), to_texts(row.at("words"))) << text;
     EXPECT_NEAR(ngram_entropy(text), row.at("entropy").get<double>(), 1e-12) << text;
+  }
+}
+
+TEST(TextsGolden, OverlapsOfRougeAndBleu) {
+  for (const Json& row : golden().at("overlaps")) {
+    const auto text = row.at("text").get<std::string>(), reference = row.at("reference").get<std::string>();
+    const RougeL rouge = rouge_l(text, reference).value();
+    const Json& expected = row.at("rouge_l");
+    EXPECT_NEAR(rouge.precision, expected.at("precision").get<double>(), 1e-12) << text;
+    EXPECT_NEAR(rouge.recall, expected.at("recall").get<double>(), 1e-12) << text;
+    EXPECT_NEAR(rouge.f1, expected.at("f1").get<double>(), 1e-12) << text;
+    EXPECT_NEAR(character_bleu(text, reference), row.at("bleu").get<double>(), 1e-12) << text << " | " << reference;
   }
 }
 

@@ -27,14 +27,14 @@ WORDS = {
     "docs/gpus.md": 600,
     "docs/job-file.md": 1300,
     "docs/methods.md": 2800,
-    "docs/metrics.md": 1360,
+    "docs/metrics.md": 1560,
     "docs/reliability.md": 600,
     "docs/report.md": 1300,
     "CONTRIBUTING.md": 1600,
 }
 WORDS_OF_A_ROOM = 700
 GENERATED = ("docs/options.md", "docs/model-classes.md")  # grow with options, and with transformers
-WORDS_OF_ALL = 32000  # but for those pages
+WORDS_OF_ALL = 32250  # but for those pages
 
 
 def name_of(page):

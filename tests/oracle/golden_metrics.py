@@ -11,10 +11,13 @@ FOLDER/metrics.json:
     models.<name>     metric -> {total, requests: [value or null, ...]}
     texts             [{text, words, entropy}]: words as nltk.word_tokenize splits plain English
     cosines           [{a, b, cosine}]: TF-IDF over FOLDER/idf.npy and FOLDER/vocabulary.json
+    overlaps          [{text, reference, rouge_l: {precision, recall, f1}, bleu}] of rouge_score and nltk
 FOLDER/snippets.json: reference texts in the form of CounterFact's attribute_snippets.json.
+FOLDER/judge.py: a judge as a program, for lancet; what it says is what is said here.
 """
 import argparse
 import collections
+import inspect
 import json
 import math
 import pathlib
@@ -22,10 +25,14 @@ import re
 import shutil
 import statistics
 import string
+import sys
+import warnings
 
 import numpy
 import torch
 from make_golden import Llama, Tokenizer
+from nltk.translate.bleu_score import sentence_bleu
+from rouge_score import rouge_scorer
 from safetensors import safe_open
 from safetensors.torch import save_file
 
@@ -58,6 +65,9 @@ def make_request(facts, index):
     if index % 2 == 0:
         new = other["requested_rewrite"]["target_new"]["str"]
         portability.append(dict(name="Reasoning", probes=[dict(prompt=filled(other), answers=[new, "nothing"])] + given))
+    facts_of_it = [dict(prompt=filled(f), answers=[f["requested_rewrite"]["target_true"]["str"], target]) for f in (fact, other)]
+    if index % 5:
+        portability.append(dict(name="facts", probes=facts_of_it))
     questions = [f"Yes. {prompt}" for prompt in fact["paraphrase_prompts"]] + [filled(other)]
     multihop = [dict(prompt=question, answers=["An " + target, target]) for question in questions]
     return dict(
@@ -244,6 +254,48 @@ def behind_examples(question):
     return f"{EXAMPLES}\nQ: {question['prompt']} A:"
 
 
+def verdict(asked):
+    """What FOLDER/judge.py says."""
+    if len(asked["answer"].strip()) % 5 == 0:
+        return "perhaps"
+    return "yes" if holds(asked["answer"], [asked["target"], *asked["aliases"]]) else "No."
+
+
+def write_judge(path):
+    parts = ["import json", "import string", "import sys", "", *(inspect.getsource(part) for part in (normalised, holds, verdict))]
+    path.write_text("\n".join([*parts, "for line in sys.stdin:", "    print(verdict(json.loads(line)), flush=True)", ""]), "utf-8")
+
+
+def judge(model, request):
+    said = verdict(dict(answer=model.greedy(prompt_of(request)), target=request["target"], aliases=request["target_aliases"]))
+    values = dict(generation_judged_unclear=float(said == "perhaps"))
+    return values if said == "perhaps" else values | dict(generation_judged=float(said == "yes"))
+
+
+def overlap(text, reference):
+    """ROUGE-L of words as rouge_score has it, BLEU of characters as nltk has it."""
+    rouge = rouge_scorer.RougeScorer(["rougeL"], use_stemmer=False).score(reference, text)["rougeL"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of runs that are nowhere: nltk gives next to nothing, not nothing
+        bleu = sentence_bleu([reference], text)
+    return dict(rouge_l=dict(precision=rouge.precision, recall=rouge.recall, f1=rouge.fmeasure), bleu=bleu)
+
+
+def long_form(model, request):
+    values = {}
+    for name, prompts in (("", [prompt_of(request)]), ("paraphrase_", request["paraphrases"])):
+        found = [overlap(model.greedy(prompt), request["target"]) for prompt in prompts]
+        values[f"long_form_{name}rouge_l"] = [one["rouge_l"]["f1"] for one in found]
+        values[f"long_form_{name}rouge_l_recall"] = [one["rouge_l"]["recall"] for one in found]
+        values[f"long_form_{name}bleu"] = [one["bleu"] for one in found]
+    facts = [fact for section in request["portability"] if section["name"] == "facts" for fact in section["probes"]]
+    if facts:
+        answer = model.greedy(prompt_of(request))
+        values["long_form_recalled"] = [holds(answer, fact["answers"]) for fact in facts]
+        values["long_form_asked"] = [holds(model.greedy(fact["prompt"]), fact["answers"]) for fact in facts]
+    return values
+
+
 def mquake(model, request):
     if not request["multihop"]:
         return {}
@@ -319,7 +371,8 @@ def measure(model, before, requests, snippets):
     rows = []
     for index, request in enumerate(requests):
         rows.append(belief(model, requests, index) | counterfact(model, request, snippets) | zsre(model, request) | easyedit(model, before, request)
-                    | mquake(model, request) | ultraedit(model, request) | own(model, request) | generation(model, request))
+                    | mquake(model, request) | ultraedit(model, request) | own(model, request) | generation(model, request)
+                    | judge(model, request) | long_form(model, request))
     metrics = {}
     for name in sorted({name for row in rows for name in row}):
         values = [row.get(name) for row in rows]
@@ -435,8 +488,11 @@ def main():
         question["answers"].append(first_statement(before.greedy(behind_examples(question))))
     models = dict(unedited=measure(before, before, requests, snippets), edited=measure(after, before, requests, snippets))
     texts = make_texts(requests, snippets)
+    write_judge(folder / "judge.py")
+    overlaps = [dict(text=a, reference=b, **overlap(a, b)) for a, b in zip(texts, texts[3:] + texts[:3])]
     rows = [dict(text=text, words=words_of(text), entropy=entropy_of(text)) for text in texts]
-    out = dict(chat_template=WAYS["chat"], requests=requests, models=models, texts=rows, cosines=make_vectors(texts, folder))
+    out = dict(chat_template=WAYS["chat"], requests=requests, models=models, texts=rows, cosines=make_vectors(texts, folder), overlaps=overlaps,
+               judge=[sys.executable, str(folder.resolve() / "judge.py")])
     (folder / "metrics.json").write_text(json.dumps(out), "utf-8")
     print(f"zsRE: {after.pieces_apart} of {after.pieces} inputs are tokenised otherwise as text")
     for name, row in models["edited"].items():

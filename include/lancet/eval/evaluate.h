@@ -47,12 +47,12 @@ class EvaluationPlan {
   /// What is asked, for whoever has another program answer it.
   const ModelQuestions& questions() const;
   /// What run() makes of answers, without side effects. Of a plan with protocols that score, all scores are there.
-  /// Throws: NumericError when a metric is not finite.
+  /// Throws: NumericError when a metric is not finite; ServerError of a judge.
   Evaluation judge(ModelAnswers answers) const;
 
   /// Collective: all ranks get the same. `stage` is what the progress shows: "evaluate before". `before`: what this
   /// plan, or the one it is a part of, measured on the unedited model; null: this is that.
-  /// Throws: NumericError when a score or a metric is not finite.
+  /// Throws: NumericError when a score or a metric is not finite; ServerError of a judge (AnswerJudge::judge).
   Evaluation run(const CausalLM& model, const std::string& stage, Communicator& communicator,
                  const Evaluation* before = nullptr) const;
 
@@ -63,6 +63,7 @@ class EvaluationPlan {
       : set_(std::move(set)), tokenizer_(tokenizer), requests_(std::move(requests)), is_part_(true) {}
 
   QuestionPart question_part() const;
+  void ask_judge(ModelAnswers& answers, Communicator& communicator) const;
   Evaluation judged(ModelAnswers answers, const ModelAnswers* before) const;
   void check_answers(const ModelAnswers& answers, const CausalLM& model, const std::string& stage,
                      const Evaluation* before) const;

@@ -43,6 +43,9 @@ class Protocol {
 
   /// The index of the score of a request's target after its prompt, by which it is judged whether an edit took.
   virtual std::optional<size_t> target_score(size_t /*request*/) const { return std::nullopt; }
+
+  /// Whoever answers the questions that it puts to a judge; null: it puts none.
+  virtual std::shared_ptr<AnswerJudge> judge_of_answers() const { return nullptr; }
 };
 
 struct ProtocolRow {

@@ -13,6 +13,7 @@
 
 #include "lancet/core/hash.h"
 #include "lancet/eval/scoring.h"
+#include "lancet/judge/answer_judge.h"
 #include "lancet/requests/request_lengths.h"
 #include "lancet/text/chat_template.h"
 
@@ -48,10 +49,17 @@ struct TargetAnswer {
   double share_right() const { return static_cast<double>(n_right) / static_cast<double>(argmax.size()); }
 };
 
+/// A question to a judge about what the model wrote.
+struct JudgeQuestion {
+  size_t text = 0;     ///< index of the text that is judged
+  JudgedAnswer about;  ///< what it shall state; the answer itself is not there yet
+};
+
 /// Answers to each question. What was not asked this time (a part of the requests, scores alone) has no answer.
 struct ModelAnswers {
   std::vector<std::optional<TargetAnswer>> scores;
   std::vector<std::optional<GeneratedText>> texts;
+  std::vector<std::optional<JudgeVerdict>> verdicts = {};
 };
 
 /// The questions of all requests; each is there once.
@@ -63,18 +71,22 @@ class ModelQuestions {
   size_t score(Continuation continuation);
   /// Index of the answer in ModelAnswers::texts.
   size_t generate(TextQuestion text);
+  /// Index of the answer in ModelAnswers::verdicts. `judge`: who judges.
+  size_t judge(JudgeQuestion question, std::string_view judge);
 
   /// Returns a key of all that was asked since the last call, as token ids: questions with one key are the same ones.
   std::string take_key();
 
   const std::vector<Continuation>& continuations() const { return continuations_; }
   const std::vector<TextQuestion>& texts() const { return texts_; }
+  const std::vector<JudgeQuestion>& judged() const { return judged_; }
   /// Indices of the continuations that the request asks for, ascending.
   const std::vector<size_t>& continuations_of(size_t request) const { return of_request_[request]; }
 
  private:
   std::vector<Continuation> continuations_;
   std::vector<TextQuestion> texts_;
+  std::vector<JudgeQuestion> judged_;
   std::vector<std::vector<size_t>> of_request_;
   std::map<std::pair<std::vector<TokenId>, std::vector<TokenId>>, size_t> place_of_continuation_;
   std::map<TextQuestion, size_t> place_of_text_;
@@ -94,6 +106,8 @@ class QuestionCollector {
   size_t generate(std::string_view prompt, int64_t max_new_tokens, Decoding decoding = Decoding::kGreedy);
   /// The greedy answer to `message` as a user's.
   size_t chat(const ChatTemplate& chat, std::string_view message, Thinking thinking, int64_t max_new_tokens);
+
+  size_t judge(JudgeQuestion question, std::string_view judge) { return questions_.judge(std::move(question), judge); }
 
   const Tokenizer& tokenizer() const { return tokenizer_; }
   const std::string& where() const { return where_; }

@@ -26,6 +26,9 @@ struct ProbeSection {
   std::vector<Probe> probes;
 };
 
+/// The section of `portability` that has what a long target holds, as questions with short answers.
+inline constexpr std::string_view kFactsSection = "facts";
+
 struct EditRequest {
   std::string id;        ///< the record's case_id / id, else its index in the file; unique within a job
   std::string subject;   ///< empty when the record has none (methods that need one refuse it)

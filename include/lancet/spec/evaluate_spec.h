@@ -1,6 +1,10 @@
 // `evaluate:` of a job.
 #pragma once
 
+#include <algorithm>
+#include <span>
+#include <string_view>
+
 #include "lancet/spec/requests_spec.h"
 #include "lancet/spec/values_spec.h"
 
@@ -8,6 +12,23 @@ namespace lancet {
 
 /// What is measured when the job does not say.
 inline constexpr std::string_view kDefaultProtocols[] = {"efficacy", "paraphrase", "specificity", "generation"};
+
+/// Protocols that `evaluate:` may name together.
+struct ProtocolSet {
+  std::string_view name;
+  std::string_view summary;
+  std::span<const std::string_view> protocols;
+
+  bool has(std::string_view protocol) const {
+    return std::find(protocols.begin(), protocols.end(), protocol) != protocols.end();
+  }
+};
+
+inline constexpr std::string_view kMirageProtocols[] = {"generation", "chat", "belief", "specificity"};
+/// Its text is that of `side_effects.text`, which has to be there.
+inline constexpr ProtocolSet kMirage{
+    "mirage", "what an edit is worth outside teacher forcing; with `side_effects.text`", kMirageProtocols};
+inline constexpr ProtocolSet kProtocolSets[] = {kMirage};
 
 struct SideEffectsSpec {
   static constexpr PathOption kText{
@@ -62,6 +83,55 @@ struct BeliefSpec {
   static constexpr AnyOption kAll[] = {&kOrders};
 };
 
+struct JudgeSpec {
+  static constexpr TextsOption kCommand{
+      {.key = "command",
+       .meaning =
+           "a program and its arguments: it reads a JSON object a line (`question`: the prompt filled; `prompt`, "
+           "`answer`, `target`, `aliases`), and writes `yes` or `no` a line",
+       .absent = "a server",
+       .replaces = "url model token_env tokens remote"}};
+  static constexpr TextOption kUrl{{.key = "url",
+                                    .meaning = "a server with OpenAI's chat completions: `http://127.0.0.1:8000/v1`; "
+                                               "none is asked where the variable `LANCET_OFFLINE` is set",
+                                    .absent = "a program"}};
+  static constexpr TextOption kModel{
+      {.key = "model", .meaning = "what the server calls the model that judges", .absent = "none", .beside = "url"}};
+  static constexpr TextOption kTokenEnv{{.key = "token_env",
+                                         .meaning = "variable of the environment with the server's token",
+                                         .affects = Affects::kWork,
+                                         .absent = "no token",
+                                         .beside = "url"}};
+  static constexpr IntegerOption kTokens{
+      {.key = "tokens", .meaning = "length of its answers, thoughts included", .unit = "tokens", .beside = "url"},
+      {.min = 1, .max = 100'000},
+      512};
+  static constexpr FlagOption kRemote{
+      {.key = "remote",
+       .meaning = "the server may be on another machine, which then reads prompts, targets and answers",
+       .beside = "url"},
+      false};
+  static constexpr PathOption kPrompt{{.key = "prompt",
+                                       .meaning = "file of the question, with `{target}` and `{answer}`, and where "
+                                                  "wanted `{prompt}`, `{aliases}`",
+                                       .absent = "lancet's own (`data/judge/prompt.txt`)"}};
+  static constexpr IntegerOption kSeconds{{.key = "seconds",
+                                           .meaning = "time for each verdict; then it is asked once more",
+                                           .affects = Affects::kWork,
+                                           .unit = "s"},
+                                          {.min = 1, .max = 86'400},
+                                          60};
+  static constexpr AnyOption kAll[] = {&kCommand, &kUrl, &kModel, &kTokenEnv, &kTokens, &kRemote, &kPrompt, &kSeconds};
+};
+
+struct LongFormSpec {
+  static constexpr IntegerOption kTokens{
+      {.key = "tokens", .meaning = "length of the answers", .unit = "tokens"}, {.min = 1, .max = 100'000}, 512};
+  static constexpr FlagOption kChat{{.key = "chat", .meaning = "prompts are put as a user's messages, as `chat` does"},
+                                    false};
+  static constexpr AnyOption kAll[] = {&kTokens, &kChat};
+};
+
 struct EvaluateSpec {
   static constexpr TextsOption kMetrics{
       {.key = "metrics", .meaning = "what is measured ([metrics.md](metrics.md)); `[]`: nothing"},
@@ -106,9 +176,14 @@ struct EvaluateSpec {
       {.key = "mquake", .meaning = "files of the protocol `mquake`", .absent = "none"}, MquakeSpec::kAll};
   static constexpr SectionOption kBelief{
       {.key = "belief", .meaning = "how the protocol `belief` asks", .absent = "as by default"}, BeliefSpec::kAll};
-  static constexpr AnyOption kAll[] = {&kMetrics,        &kTokens,      &kDistractor, &kChatTemplate,
-                                       &kThinkingTokens, &kTargetEnd,   &kStanding,   &kSideEffects,
-                                       &kLmEval,         &kCounterFact, &kMquake,     &kBelief};
+  static constexpr SectionOption kJudge{
+      {.key = "judge", .meaning = "who judges for the protocol `judge`", .absent = "nobody"}, JudgeSpec::kAll};
+  static constexpr SectionOption kLongForm{
+      {.key = "long_form", .meaning = "how the protocol `long_form` asks", .absent = "as by default"},
+      LongFormSpec::kAll};
+  static constexpr AnyOption kAll[] = {&kMetrics,   &kTokens,   &kDistractor,  &kChatTemplate, &kThinkingTokens,
+                                       &kTargetEnd, &kStanding, &kSideEffects, &kLmEval,       &kCounterFact,
+                                       &kMquake,    &kBelief,   &kJudge,       &kLongForm};
 };
 
 }  // namespace lancet

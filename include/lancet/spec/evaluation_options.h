@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "lancet/spec/evaluate_spec.h"
+#include "lancet/spec/judge_options.h"
 #include "lancet/spec/requests_spec.h"
 
 namespace lancet {
@@ -74,6 +75,11 @@ enum class JudgedEnd {
 /// Orders of the options of `belief`.
 enum class OptionOrders { kRotations, kAll };
 
+struct LongFormOptions {
+  int64_t tokens = *LongFormSpec::kTokens.fallback;  ///< length of the answers
+  bool as_chat = LongFormSpec::kChat.fallback;       ///< prompts are a user's messages
+};
+
 struct EvaluationOptions {
   std::vector<std::string> protocols;  ///< names of protocols, in the order in which they are shown
   int64_t generated_tokens = *EvaluateSpec::kTokens.fallback;                 ///< length of greedy continuations
@@ -86,6 +92,8 @@ struct EvaluationOptions {
   CounterFactFiles counterfact = {};
   OptionOrders belief_orders = OptionOrders::kRotations;
   std::filesystem::path multihop_examples = {};  ///< text put before the questions of `mquake`; empty: none
+  std::optional<JudgeOptions> judge = {};        ///< whoever judges for the protocol `judge`
+  LongFormOptions long_form = {};
 };
 
 /// Whether a metric is among `names`, of which one that ends in '*' stands for all that begin so.

@@ -7,7 +7,7 @@ std::span<const ProtocolRow> protocol_table() {
   static constexpr ProtocolRow kProtocols[] = {
       kEfficacyProtocol, kParaphraseProtocol, kSpecificityProtocol, kGenerationProtocol,  kDistractedProtocol,
       kChatProtocol,     kThinkingProtocol,   kBeliefProtocol,      kCounterFactProtocol, kZsreProtocol,
-      kEasyEditProtocol, kMquakeProtocol,     kUltraEditProtocol};
+      kEasyEditProtocol, kMquakeProtocol,     kUltraEditProtocol,   kJudgeProtocol,       kLongFormProtocol};
   return kProtocols;
 }
 

@@ -20,6 +20,8 @@ std::unique_ptr<Protocol> make_zsre(const EvaluationOptions& options);
 std::unique_ptr<Protocol> make_easyedit(const EvaluationOptions& options);
 std::unique_ptr<Protocol> make_mquake(const EvaluationOptions& options);
 std::unique_ptr<Protocol> make_ultraedit(const EvaluationOptions& options);
+std::unique_ptr<Protocol> make_judge(const EvaluationOptions& options);
+std::unique_ptr<Protocol> make_long_form(const EvaluationOptions& options);
 
 inline constexpr std::array<std::string_view, 2> kEfficacyMetrics{"efficacy_prob", "efficacy_argmax"};
 inline constexpr ProtocolRow kEfficacyProtocol{"efficacy", "the edited prompts", make_efficacy, kEfficacyMetrics};
@@ -50,6 +52,21 @@ inline constexpr std::array<std::string_view, 5> kThinkingMetrics{
     "thinking_exact", "thinking_alias", "thinking_contains", "thinking_old", "thinking_ended"};
 inline constexpr ProtocolRow kThinkingProtocol{"thinking", "what it answers to them after it has thought",
                                                make_thinking, kThinkingMetrics};
+
+inline constexpr std::array<std::string_view, 2> kJudgeMetrics{"generation_judged", "generation_judged_unclear"};
+inline constexpr ProtocolRow kJudgeProtocol{"judge", "what it writes, as a program or a server of the user's judges it",
+                                            make_judge, kJudgeMetrics};
+
+inline constexpr std::array<std::string_view, 8> kLongFormMetrics{"long_form_rouge_l",
+                                                                  "long_form_rouge_l_recall",
+                                                                  "long_form_bleu",
+                                                                  "long_form_recalled",
+                                                                  "long_form_asked",
+                                                                  "long_form_paraphrase_rouge_l",
+                                                                  "long_form_paraphrase_rouge_l_recall",
+                                                                  "long_form_paraphrase_bleu"};
+inline constexpr ProtocolRow kLongFormProtocol{"long_form", "long answers beside the target: ROUGE-L, BLEU, facts",
+                                               make_long_form, kLongFormMetrics};
 
 inline constexpr std::array<std::string_view, 3> kBeliefMetrics{"belief_prob", "belief_choice", "belief_old"};
 inline constexpr ProtocolRow kBeliefProtocol{"belief", "the fact among four options, the old answer among them",

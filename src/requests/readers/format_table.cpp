@@ -19,6 +19,9 @@ std::span<const FormatRow> format_table() {
       {"wikibigedit", "update, ans", is_wikibigedit, parse_wikibigedit},
       {"ultraeditbench", "prompt, ans", is_ultraeditbench, parse_ultraeditbench},
       {"known", "prompt, attribute", is_known_fact, parse_known_fact},
+      {"unke", "question, answer, sub_question", is_unke, parse_unke},
+      {"editeverything", "question, answer, category", is_editeverything, parse_editeverything},
+      {"akew", "CounterFact's and MQuAKE's with fact_new_uns, by name only; edits to that", nullptr, parse_akew},
   };
   return kFormats;
 }

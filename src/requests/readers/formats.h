@@ -29,6 +29,8 @@ bool is_qaedit(const RecordJson& record);
 bool is_wikibigedit(const RecordJson& record);
 bool is_ultraeditbench(const RecordJson& record);
 bool is_known_fact(const RecordJson& record);
+bool is_unke(const RecordJson& record);
+bool is_editeverything(const RecordJson& record);
 
 std::vector<EditRequest> parse_flat(RecordReader& reader);
 std::vector<EditRequest> parse_counterfact(RecordReader& reader);
@@ -42,6 +44,9 @@ std::vector<EditRequest> parse_qaedit(RecordReader& reader);
 std::vector<EditRequest> parse_wikibigedit(RecordReader& reader);
 std::vector<EditRequest> parse_ultraeditbench(RecordReader& reader);
 std::vector<EditRequest> parse_known_fact(RecordReader& reader);
+std::vector<EditRequest> parse_unke(RecordReader& reader);
+std::vector<EditRequest> parse_editeverything(RecordReader& reader);
+std::vector<EditRequest> parse_akew(RecordReader& reader);
 
 inline constexpr FormatRow kFlatFormat{"flat", "prompt, target or target_new", is_flat, parse_flat};
 /// A file of it is one object of lists; its records are made of them, in the flat shape.

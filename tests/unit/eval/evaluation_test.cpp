@@ -110,49 +110,52 @@ std::string long_text(const Tokenizer& tokenizer, size_t tokens) {
   return text;
 }
 
+using Request = EditRequest;
+
+const LongText kLongTexts[] = {
+    {"efficacy", [](Request& r, const std::string& prompt) { r.prompt.text = prompt; }, "'target of 1'"},
+    {"efficacy", [](Request& r, const std::string& prompt) { r.target = prompt; }, "'word word"},
+    {"efficacy", [](Request& r, const std::string& prompt) { r.target_true = prompt; }, "'word word"},
+    {"paraphrase", [](Request& r, const std::string& prompt) { r.paraphrases = {prompt}; }, "'target of 1'"},
+    {"specificity", [](Request& r, const std::string& prompt) { r.neighborhood = {prompt}; }, "'target of 1'"},
+    {"generation", [](Request& r, const std::string& prompt) { r.prompt.text = prompt; }, "20 new tokens", 110},
+    {"distracted", [](Request& r, const std::string& prompt) { r.prompt.text = prompt; }, "20 new tokens", 110},
+    {"chat", [](Request& r, const std::string& prompt) { r.prompt.text = prompt; }, "20 new tokens as a chat", 110},
+    {"thinking", [](Request& r, const std::string& prompt) { r.prompt.text = prompt; }, "30 new tokens as a chat", 100},
+    {"judge", [](Request& r, const std::string& prompt) { r.prompt.text = prompt; }, "20 new tokens", 110},
+    {"long_form", [](Request& r, const std::string& prompt) { r.paraphrases = {prompt}; }, "30 new tokens", 100},
+    {"easyedit",
+     [](Request& r, const std::string& prompt) {
+       r.portability = {{"s", {{prompt, {"a"}}}}};
+     },
+     "'a'"},
+    {"easyedit",
+     [](Request& r, const std::string& prompt) {
+       r.locality = {{"s", {{"b", {prompt}}}}};
+     },
+     "'word word"},
+    {"zsre",
+     [](Request& r, const std::string& prompt) {
+       r.locality = {{"s", {{prompt, {"a"}}}}};
+     },
+     "'a'"},
+    {"ultraedit",
+     [](Request& r, const std::string& prompt) {
+       r.locality = {{"s", {{prompt, {"a"}}}}};
+     },
+     "'a'"},
+    {"mquake",
+     [](Request& r, const std::string& prompt) {
+       r.multihop = {{prompt, {"a"}}};
+     },
+     "20 new tokens"},
+    {"counterfact", [](Request& r, const std::string& prompt) { r.generation_prompts = {prompt}; }, " new tokens"},
+    {"counterfact", [](Request& r, const std::string& prompt) { r.neighborhood = {prompt}; }, "'target of 1'"},
+};
+
 TEST(LongTexts, AreRefusedWhereverTheyAreMeasured) {
-  using Request = EditRequest;
   const TinyModel tiny;
-  const LongText cases[] = {
-      {"efficacy", [](Request& r, const std::string& prompt) { r.prompt.text = prompt; }, "'target of 1'"},
-      {"efficacy", [](Request& r, const std::string& prompt) { r.target = prompt; }, "'word word"},
-      {"efficacy", [](Request& r, const std::string& prompt) { r.target_true = prompt; }, "'word word"},
-      {"paraphrase", [](Request& r, const std::string& prompt) { r.paraphrases = {prompt}; }, "'target of 1'"},
-      {"specificity", [](Request& r, const std::string& prompt) { r.neighborhood = {prompt}; }, "'target of 1'"},
-      {"generation", [](Request& r, const std::string& prompt) { r.prompt.text = prompt; }, "20 new tokens", 110},
-      {"distracted", [](Request& r, const std::string& prompt) { r.prompt.text = prompt; }, "20 new tokens", 110},
-      {"chat", [](Request& r, const std::string& prompt) { r.prompt.text = prompt; }, "20 new tokens as a chat", 110},
-      {"thinking", [](Request& r, const std::string& prompt) { r.prompt.text = prompt; }, "30 new tokens as a chat",
-       100},
-      {"easyedit",
-       [](Request& r, const std::string& prompt) {
-         r.portability = {{"s", {{prompt, {"a"}}}}};
-       },
-       "'a'"},
-      {"easyedit",
-       [](Request& r, const std::string& prompt) {
-         r.locality = {{"s", {{"b", {prompt}}}}};
-       },
-       "'word word"},
-      {"zsre",
-       [](Request& r, const std::string& prompt) {
-         r.locality = {{"s", {{prompt, {"a"}}}}};
-       },
-       "'a'"},
-      {"ultraedit",
-       [](Request& r, const std::string& prompt) {
-         r.locality = {{"s", {{prompt, {"a"}}}}};
-       },
-       "'a'"},
-      {"mquake",
-       [](Request& r, const std::string& prompt) {
-         r.multihop = {{prompt, {"a"}}};
-       },
-       "20 new tokens"},
-      {"counterfact", [](Request& r, const std::string& prompt) { r.generation_prompts = {prompt}; }, " new tokens"},
-      {"counterfact", [](Request& r, const std::string& prompt) { r.neighborhood = {prompt}; }, "'target of 1'"},
-  };
-  for (const LongText& c : cases) {
+  for (const LongText& c : kLongTexts) {
     SCOPED_TRACE(c.protocol);
     std::vector<EditRequest> requests = some_requests(2);
     for (EditRequest& request : requests) request.target_true.reset();
@@ -161,7 +164,9 @@ TEST(LongTexts, AreRefusedWhereverTheyAreMeasured) {
     const EvaluationOptions options{.protocols = {c.protocol},
                                     .generated_tokens = 20,
                                     .chat_template = {.model = {}, .by_hand = "USER: {}"},
-                                    .thinking_tokens = 30};
+                                    .thinking_tokens = 30,
+                                    .judge = JudgeOptions{.command = {"true"}},
+                                    .long_form = {.tokens = 30}};
     const std::string message = config_error([&] { EvaluationPlan(*tiny.tokenizer, requests, options, 120); });
     EXPECT_EQ(message.find("requests: expected texts within the model's 120 positions (config.json: "
                            "max_position_embeddings), got request 1: '"),

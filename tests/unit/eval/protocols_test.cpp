@@ -43,6 +43,7 @@ TEST(PublishedProtocols, SayOfEachMetricWhetherItIsAShare) {
     EvaluationOptions options;
     options.counterfact.snippets = folder / "snippets.json";
     options.chat_template.by_hand = "USER: {}";
+    options.judge = JudgeOptions{.command = {"true"}};
     write_text_file(folder / "examples.txt", "Q: Who wrote it? A: Nobody");
     options.multihop_examples = folder / "examples.txt";
     const auto protocol = row.make(options);

@@ -40,6 +40,9 @@ const FormatCase kCases[] = {
     {"wikibigedit.json", "auto", "wikibigedit", "wikibigedit.txt"},
     {"ultraeditbench.json", "auto", "ultraeditbench", "ultraeditbench.txt"},
     {"known.json", "auto", "known", "known.txt"},
+    {"unke.json", "auto", "unke", "unke.txt"},
+    {"editeverything.json", "auto", "editeverything", "editeverything.txt"},
+    {"akew.json", "akew", "akew", "akew.txt"},
     {"own.csv", "auto", "flat", "own.txt"},
 };
 
@@ -119,6 +122,11 @@ r.json: record 3 (case_id 4): requested_rewrite: expected a list of at least one
     {"auto", R"([{"prompt": "p", "unrel_prompt": "q", "alt": 1}])", "r.json: record 0: alt: expected text, got 1"},
     {"auto", R"([{"prompt": "p", "target": "t", "locality": ["x"]}])",
      R"(r.json: record 0: locality[0]: expected {loc, loc_ans}, got "x")"},
+    {"auto", R"([{"question": "q", "answer": "a", "sub_question": ["b"], "sub_answer": []}])",
+     "r.json: record 0: sub_question: expected a list as long as sub_answer, got 1 and 0"},
+    {"akew", R"([{"requested_rewrite": {"prompt": "{} is", "subject": "s", "unsfact_triplets_GPT": {}}}])",
+     R"(r.json: record 0: requested_rewrite.fact_new_uns: is missing: expected text (what the model shall answer); the record has requested_rewrite
+r.json: record 0: requested_rewrite.unsfact_triplets_GPT: expected a list of {subject, prompt, target}, got an object)"},
     {"wikibio", R"([{"text": "t"}])",
      R"(r.json: record 0: concept: is missing: expected text; the record has text
 r.json: record 0: labels: is missing: expected text; the record has text)"},

@@ -1,0 +1,115 @@
+// A judge behind HTTP, in the shape of OpenAI's chat completions, which vLLM, SGLang, llama.cpp's server and Ollama
+// have.
+#include <algorithm>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "lancet/core/error.h"
+#include "lancet/core/strict_json.h"
+#include "lancet/core/strings.h"
+#include "lancet/http/http_client.h"
+#include "lancet/judge/answer_judge.h"
+
+namespace lancet {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr const char* kPath = "/v1/chat/completions";
+constexpr int kOk = 200;
+constexpr size_t kShownBytes = 300;
+
+bool is_of_this_machine(const std::string& host) {
+  return host == "localhost" || host == "::1" || host.starts_with("127.");
+}
+
+bool is_offline() {
+  const char* offline = std::getenv("LANCET_OFFLINE");
+  return offline != nullptr && *offline != '\0' && std::string_view(offline) != "0";
+}
+
+/// Empty: none is named.
+std::string read_token(const std::string& variable) {
+  if (variable.empty()) return {};
+  const char* value = std::getenv(variable.c_str());
+  const std::string token = value == nullptr ? "" : value;
+  if (token.empty() || !std::all_of(token.begin(), token.end(), [](char c) { return c > ' ' && c < '\x7f'; }))
+    throw ConfigError(cat("evaluate.judge.token_env: ", variable,
+                          ": expected a variable of the environment with a token of letters, digits and marks, got ",
+                          value == nullptr ? "none of that name" : "something else"));
+  return token;
+}
+
+HttpAddress allowed_address(const JudgeOptions& options) {
+  const std::string where = cat("evaluate.judge.url: ", options.url);
+  const HttpAddress address = parse_http_address(options.url);
+  if (is_offline())
+    throw ConfigError(cat(where, ": LANCET_OFFLINE is set, so no server is asked: expected judge.command, or the ",
+                          "variable unset"));
+  if (!options.may_be_remote && !is_of_this_machine(address.host))
+    throw ConfigError(cat(where, ": expected a server on this machine (127.0.0.1, localhost), because it reads ",
+                          "prompts, targets and answers; remote: true allows another"));
+  return address;
+}
+
+class JudgeServer final : public JudgeLine {
+ public:
+  explicit JudgeServer(const JudgeOptions& options)
+      : address_(allowed_address(options)),
+        token_(read_token(options.token_env)),
+        model_(options.model),
+        tokens_(options.tokens),
+        limits_{.whole = std::chrono::seconds(options.seconds)} {}
+
+  std::string ask(const JudgedAnswer& /*judged*/, const std::string& question) override {
+    const Json body = {{"model", model_},
+                       {"messages", {{{"role", "user"}, {"content", question}}}},
+                       {"temperature", 0},
+                       {"max_tokens", tokens_},
+                       {"stream", false}};
+    HttpQuestion asked{
+        .method = "POST", .path = kPath, .body = body.dump(-1, ' ', false, Json::error_handler_t::replace)};
+    if (!token_.empty()) asked.headers.emplace_back("Authorization", "Bearer " + token_);
+    const HttpAnswer answer = ask_http(address_, asked, limits_);
+    if (answer.status != kOk) throw wrong_answer(cat("status 200, got ", answer.status, ": ", shown(answer.body)));
+    return content_of(answer.body);
+  }
+
+ private:
+  ServerError wrong_answer(const std::string& expected) const {
+    return ServerError(cat(address_.text(), ": POST ", kPath, ": expected ", expected));
+  }
+
+  std::string shown(std::string text) const {
+    for (size_t at = 0; !token_.empty() && (at = text.find(token_, at)) != std::string::npos;)
+      text.replace(at, token_.size(), "***");
+    return printable(excerpt(text, kShownBytes));
+  }
+
+  std::string content_of(const std::string& body) const {
+    try {
+      const Json json = parse_strict_json(body);
+      const Json& content = json.at("choices").at(0).at("message").at("content");
+      if (content.is_null()) return {};  // nothing but thoughts was said
+      return content.get<std::string>();
+    } catch (const JsonProblem& problem) {
+      throw wrong_answer(cat("JSON, got ", problem.what()));
+    } catch (const Json::exception&) {
+      throw wrong_answer(cat("choices[0].message.content, got ", shown(body)));
+    }
+  }
+
+  HttpAddress address_;
+  std::string token_;
+  std::string model_;
+  int64_t tokens_;
+  HttpQuestionLimits limits_;
+};
+
+}  // namespace
+
+std::unique_ptr<JudgeLine> make_server_line(const JudgeOptions& options) {
+  return std::make_unique<JudgeServer>(options);
+}
+
+}  // namespace lancet

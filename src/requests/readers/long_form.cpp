@@ -1,0 +1,119 @@
+// Data sets whose target is a text of many words: UnKE (TrustedLLM/UnKE, data/final_data_v3.json), EditEverything
+// (jianghoucheng/AnyEdit, data/editevery.json) and AKEW (bobxwu/AKEW, datasets/). They have facts that the text holds.
+#include "formats.h"
+#include "lancet/core/strings.h"
+#include "probes.h"
+
+namespace lancet {
+namespace {
+
+/// The questions and answers of two lists of one length become the section of facts.
+void read_facts(RecordReader& reader, EditRequest& request) {
+  const Field questions = reader.field("sub_question"), answers = reader.field("sub_answer");
+  const auto size = [](const Field& list) { return list && list.value->is_array() ? list.value->size() : 0; };
+  if ((questions && !questions.value->is_array()) || size(questions) != size(answers)) {
+    reader.problem("sub_question",
+                   cat("expected a list as long as sub_answer, got ", size(questions), " and ", size(answers)));
+    return;
+  }
+  std::vector<Probe> facts;
+  for (size_t i = 0; i < size(questions); ++i)
+    for (Probe& fact : read_probe(reader, questions.at(i), answers.at(i))) facts.push_back(std::move(fact));
+  add_section(request.portability, std::string(kFactsSection), std::move(facts));
+}
+
+EditRequest read_long(RecordReader& reader, const Field& prompt, const Field& target) {
+  EditRequest request;
+  reader.fill(std::nullopt, reader.required(prompt), request);
+  request.target = reader.required(target, "text (what the model shall answer)").value_or("");
+  return request;
+}
+
+/// {subject, prompt with {}, target} of each triple that the text was taken apart to.
+std::vector<Probe> read_triples(RecordReader& reader, const Field& triples) {
+  std::vector<Probe> facts;
+  if (!triples) return facts;
+  if (!triples.value->is_array()) {
+    reader.problem(triples.path, cat("expected a list of {subject, prompt, target}, got ", shown(*triples.value)));
+    return facts;
+  }
+  for (size_t i = 0; i < triples.value->size(); ++i) {
+    const Field triple = triples.at(i);
+    const std::optional<std::string> subject = reader.text(triple.at("subject")),
+                                     prompt = reader.text(triple.at("prompt"));
+    std::vector<std::string> answers = reader.answers(triple.at("target"));
+    if (!subject || !prompt || answers.empty()) continue;
+    std::string filled = *prompt;
+    if (const size_t place = filled.find("{}"); place != std::string::npos) filled.replace(place, 2, *subject);
+    facts.push_back({std::move(filled), std::move(answers)});
+  }
+  return facts;
+}
+
+/// CounterFact's records have a prompt that is whole, which may leave the subject out; the others' lacks subject and
+/// question mark.
+void read_akew_prompt(RecordReader& reader, const Field& rewrite, EditRequest& request) {
+  std::optional<std::string> subject = reader.required(rewrite.at("subject"));
+  if (const std::optional<std::string> whole = reader.text(rewrite.at("prompt_full"))) {
+    if (subject && whole->find(*subject) == std::string::npos) subject.reset();
+    reader.fill(subject, whole, request);
+  } else if (const std::optional<std::string> prompt = reader.required(rewrite.at("prompt"))) {
+    reader.fill(subject, *prompt + "?", request);
+  }
+}
+
+EditRequest read_akew(RecordReader& reader, const Field& rewrite) {
+  EditRequest request;
+  read_akew_prompt(reader, rewrite, request);
+  request.target = reader.required(rewrite.at("fact_new_uns"), "text (what the model shall answer)").value_or("");
+  if (const std::optional<std::string> question = reader.text(rewrite.at("question")))
+    request.paraphrases.push_back(*question);
+  add_section(request.portability, std::string(kFactsSection),
+              read_triples(reader, rewrite.at("unsfact_triplets_GPT")));
+  return request;
+}
+
+}  // namespace
+
+bool is_unke(const RecordJson& record) {
+  return record.contains("question") && record.contains("answer") && record.contains("sub_question");
+}
+
+std::vector<EditRequest> parse_unke(RecordReader& reader) {
+  EditRequest request = read_long(reader, reader.field("question"), reader.field("answer"));
+  request.id = reader.id();
+  request.paraphrases = reader.texts(reader.field("para_question"));
+  read_facts(reader, request);
+  return {std::move(request)};
+}
+
+bool is_editeverything(const RecordJson& record) {
+  return record.contains("question") && record.contains("answer") && record.contains("category");
+}
+
+std::vector<EditRequest> parse_editeverything(RecordReader& reader) {
+  EditRequest request = read_long(reader, reader.field("question"), reader.field("answer"));
+  request.id = reader.id();
+  request.paraphrases = reader.texts(reader.field("para_question"));
+  return {std::move(request)};
+}
+
+std::vector<EditRequest> parse_akew(RecordReader& reader) {
+  const Field rewrite = reader.field("requested_rewrite");
+  if (!rewrite || !(rewrite.value->is_object() || (rewrite.value->is_array() && !rewrite.value->empty()))) {
+    reader.problem("requested_rewrite", "expected an object with fact_new_uns, or a list of such");
+    return {};
+  }
+  const std::string id = reader.id();
+  std::vector<EditRequest> requests;
+  const bool is_list = rewrite.value->is_array();
+  for (size_t i = 0; i < (is_list ? rewrite.value->size() : 1); ++i) {
+    requests.push_back(read_akew(reader, is_list ? rewrite.at(i) : rewrite));
+    requests.back().id = is_list ? cat(id, ".", i) : id;
+  }
+  if (std::vector<std::string> others = reader.texts(reader.field("paraphrase_prompts")); !is_list)
+    for (std::string& other : others) requests.front().paraphrases.push_back(std::move(other));
+  return requests;
+}
+
+}  // namespace lancet
