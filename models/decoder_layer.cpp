@@ -25,19 +25,36 @@ class LayerRun {
   ResidualStream run(ResidualStream stream) {
     if (stream.added_BTD.defined() && touches(HookPoint::kBlockIn)) stream = {stream.sum(), {}};
     if (!pass(HookPoint::kBlockIn, stream.h_BTD)) return {};
-    auto [h, x] = entered(std::exchange(stream, {}));
+    if (!has_mixing()) return with_mlp_alone(std::move(stream));
+    auto [h, x] = entered(std::exchange(stream, {}), kAttnNorm, kAttnNormBias);
     if (!pass(HookPoint::kAttnIn, x)) return {};
     Tensor attended = mixed(x);
     if (!attended.defined() || !pass(HookPoint::kAttnOut, attended)) return {};
     attended = after(attended, kAttnPostNorm, context_.config.attention_out_scale);
     h = take_places(h, context_.inputs.outputs);  // from here on of the tokens whose outputs are wanted
+    if (!context_.config.has_mlp(context_.layer)) return left(std::move(h), std::move(attended));
     if (context_.config.order == BlockOrder::kSequential) {
       std::tie(h, x) = sum_and_normed(context_.config, h, attended, w_[kMlpNorm], w_[kMlpNormBias]);
     } else {
       x = w_[kMlpNorm].defined() ? before(h, kMlpNorm, kMlpNormBias) : take_places(x, context_.inputs.outputs);
       h = h + attended;
     }
-    Tensor out = mlp(std::move(x));
+    return left(std::move(h), mlp(std::move(x)));
+  }
+
+ private:
+  bool has_mixing() const {
+    return context_.config.has_attention(context_.layer) || context_.config.has_recurrence(context_.layer);
+  }
+
+  ResidualStream with_mlp_alone(ResidualStream stream) const {
+    auto [h, x] = entered(std::move(stream), kMlpNorm, kMlpNormBias);
+    const OutputPlaces& outputs = context_.inputs.outputs;
+    return left(take_places(h, outputs), mlp(take_places(x, outputs)));
+  }
+
+  /// What the layer leaves behind; empty when the pass ends in it. `out`: what its last part adds; undefined: it ended.
+  ResidualStream left(Tensor h, Tensor out) const {
     if (!out.defined()) return {};
     if (!touches(HookPoint::kBlockOut)) return {std::move(h), std::move(out)};
     h = h + out;
@@ -45,7 +62,6 @@ class LayerRun {
     return {std::move(h), {}};
   }
 
- private:
   /// Passes a value through the hooks of a site; false when the pass ends there.
   bool pass(HookPoint point, Tensor& value) const {
     const HookSite site{point, context_.layer};
@@ -55,10 +71,10 @@ class LayerRun {
 
   bool touches(HookPoint point) const { return context_.hooks.touches({point, context_.layer}); }
 
-  /// The residual stream, and what attention reads of it.
-  std::pair<Tensor, Tensor> entered(ResidualStream stream) const {
-    if (!stream.added_BTD.defined()) return {stream.h_BTD, before(stream.h_BTD, kAttnNorm, kAttnNormBias)};
-    return sum_and_normed(context_.config, stream.h_BTD, stream.added_BTD, w_[kAttnNorm], w_[kAttnNormBias]);
+  /// The residual stream, and what the layer's first part reads of it.
+  std::pair<Tensor, Tensor> entered(ResidualStream stream, WeightKind norm, WeightKind bias) const {
+    if (!stream.added_BTD.defined()) return {stream.h_BTD, before(stream.h_BTD, norm, bias)};
+    return sum_and_normed(context_.config, stream.h_BTD, stream.added_BTD, w_[norm], w_[bias]);
   }
 
   /// What a block reads of the residual stream.

@@ -3,6 +3,8 @@
 #include <torch/types.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <map>
 #include <optional>
 #include <set>
@@ -12,6 +14,7 @@
 #include "lancet/kernels/linear.h"
 #include "lancet/runtime/devices.h"
 #include "mixers/chunks.h"
+#include "mixers/selective_space.h"
 
 namespace lancet {
 namespace {
@@ -21,10 +24,10 @@ int64_t element_bytes(at::ScalarType dtype) { return static_cast<int64_t>(c10::e
 /// Copies in f32 that half-precision tensors are worked on in.
 int64_t copy_bytes(at::ScalarType dtype) { return element_bytes(dtype) < 4 ? 4 : 0; }
 
-/// Whether a layer has experts, and whether it has a mixer: layers of which both are equal are alike.
-using LayerKind = std::pair<bool, bool>;
+/// Whether a layer has an MLP, experts, a mixer, attention: layers of which all are equal are alike.
+using LayerKind = std::array<bool, 4>;
 LayerKind kind_of(const ModelConfig& config, int64_t layer) {
-  return {config.has_experts(layer), config.has_recurrence(layer)};
+  return {config.has_mlp(layer), config.has_experts(layer), config.has_recurrence(layer), config.has_attention(layer)};
 }
 
 /// A weight's matrix, as the checkpoint has it or as it is quantised: one expert's, where there are experts.
@@ -206,12 +209,27 @@ MixerBytes plain_mixer_bytes(const RecurrenceConfig& mixer, at::ScalarType dtype
   return {.working = tokens * (channels + of_heads), .kept = tokens * (channels + 2 * of_heads)};
 }
 
+/// A selective space's: each token has its channels' states, what they fade by and what it adds, at each doubling of
+/// the spans that are summed.
+MixerBytes selective_bytes(const RecurrenceConfig& mixer, at::ScalarType dtype, int64_t tokens, int64_t row_tokens) {
+  const int64_t element = element_bytes(dtype), precise = precise_bytes(dtype), values = mixer.value_size();
+  const int64_t chunk = std::clamp<int64_t>(row_tokens, 1, kSelectiveChunk);
+  const int64_t doublings = std::bit_width(static_cast<uint64_t>(chunk - 1));
+  const int64_t channels =
+      element * 8 * values + precise * 8 * values + (element + precise) * 3 * (mixer.step_rank + 2 * mixer.key_size());
+  const int64_t of_states = precise * mixer.state_size();
+  return {
+      .working = tokens * (channels + of_states) + tokens / std::max<int64_t>(row_tokens, 1) * chunk * 6 * of_states,
+      .kept = tokens * (channels + of_states * (6 + 5 * doublings))};
+}
+
 }  // namespace
 
 MixerBytes mixer_bytes(const ModelConfig& config, at::ScalarType dtype, int64_t tokens, int64_t row_tokens) {
   const RecurrenceConfig& mixer = config.recurrence;
   if (mixer.layers.empty()) return {};
   const int64_t element = element_bytes(dtype), precise = precise_bytes(dtype);
+  if (mixer.is_selective()) return selective_bytes(mixer, dtype, tokens, row_tokens);
   if (mixer.kind != MixerKind::kGatedDelta) return plain_mixer_bytes(mixer, dtype, tokens, row_tokens);
   const int64_t heads_keys = mixer.value_heads * mixer.key_dim, values = mixer.value_size();
   const int64_t squares = mixer.value_heads * std::min(row_tokens, kMixerChunk);

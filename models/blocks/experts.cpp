@@ -92,7 +92,8 @@ RoutedTokens route(const ModelConfig& config, const LayerWeights& weights, const
     const auto projected = [&](WeightKind kind, WeightKind bias) {
       return weights.linear_of_expert(own_ND, kind, e, experts.d_ffn, bias_of(bias, e));
     };
-    keys.push_back(mlp_key(config, weights, projected(kGate, kGateBias), projected(kUp, kUpBias)));
+    const Tensor gate = config.gated_mlp ? projected(kGate, kGateBias) : Tensor();
+    keys.push_back(mlp_key(config, weights, gate, projected(kUp, kUpBias)));
     routed.shares_.push_back({e, begin, begin + n});
     begin += n;
   }

@@ -49,6 +49,7 @@ bool can_quantise(WeightKind kind) {
     case WeightKind::kMixerKey:
     case WeightKind::kMixerValue:
     case WeightKind::kMixerGate:
+    case WeightKind::kMixerStepDown:
     case WeightKind::kMixerStep:
     case WeightKind::kMixerOut:
     case WeightKind::kSharedGate:

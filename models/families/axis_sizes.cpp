@@ -41,8 +41,16 @@ int64_t size_of(const ModelConfig& config, Axis axis, int64_t layer) {
       return config.recurrence.key_size();
     case Axis::kMixerValue:
       return config.recurrence.value_size();
+    case Axis::kMixerInput:
+      return config.recurrence.is_selective() ? config.recurrence.value_size() : config.d_model;
+    case Axis::kMixerStepInput:
+      return config.recurrence.is_selective() ? config.recurrence.step_rank : config.d_model;
+    case Axis::kMixerStepRank:
+      return config.recurrence.step_rank;
     case Axis::kMixerHeads:
       return config.recurrence.value_heads;
+    case Axis::kMixerDecays:
+      return config.recurrence.value_heads * (config.recurrence.is_selective() ? config.recurrence.key_dim : 1);
     case Axis::kMixerNorm:
       return config.recurrence.kind == MixerKind::kGatedDelta ? config.recurrence.value_dim
                                                               : config.recurrence.value_size();
@@ -87,6 +95,7 @@ std::string_view part_text(WeightKind kind) {
     case WeightKind::kMixerDecay:
       return "[a]";
     case WeightKind::kMixerStep:
+    case WeightKind::kMixerStepDown:
       return "[dt]";
     default:
       return "[up]";

@@ -150,7 +150,7 @@ bool ConfigReader::is_wrong(std::string_view key) const {
 
 void read_sizes(ConfigReader& keys, ModelConfig& config, const SizeKeys& names) {
   config.d_model = keys.size(names.model, kMostWide);
-  config.n_layers = keys.size(names.layers, kMostLayers);
+  if (!names.layers.empty()) config.n_layers = keys.size(names.layers, kMostLayers);
   config.n_heads = keys.size(names.heads, kMostHeads, names.default_heads);
   config.n_kv_heads = config.n_heads;
   config.head_dim = std::max<int64_t>(config.d_model / config.n_heads, 1);

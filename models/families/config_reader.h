@@ -71,7 +71,7 @@ constexpr int64_t kMostPositions = 2'147'483'647;
 struct SizeKeys {
   std::string_view model = "hidden_size";
   std::string_view ffn = "intermediate_size";
-  std::string_view layers = "num_hidden_layers";
+  std::string_view layers = "num_hidden_layers";  ///< empty: another key says how many, which was read before
   std::string_view heads = "num_attention_heads";
   std::string_view positions = "max_position_embeddings";
   // where the key may be left out

@@ -11,7 +11,7 @@ namespace lancet {
       hyperclovax, cohere, cohere2, glm, glm4, nemotron, arcee, apertus, exaone4, starcoder2, helium, ernie4_5,     \
       seed_oss, hunyuan, cwm, jais2, opt, biogpt, nanochat, falcon, bloom, mpt, persimmon, qwen3_5, qwen3_5_moe,    \
       qwen3_next, qwen2_moe, olmoe, granite_moe, glm4_moe, ernie4_5_moe, phimoe, gpt_oss, deepseek_v2, deepseek_v3, \
-      glm4_moe_lite, youtu, minicpm3, lfm2, lfm2_moe, bamba, falcon_h1, granite_hybrid
+      glm4_moe_lite, youtu, minicpm3, lfm2, lfm2_moe, bamba, falcon_h1, granite_hybrid, jamba, nemotron_h
 
 using MakeFamily = Family();
 MakeFamily LANCET_FAMILIES;

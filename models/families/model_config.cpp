@@ -197,8 +197,16 @@ KeyShape ModelConfig::key_shape(int64_t layer) const {
   return has_experts(layer) ? KeyShape{experts.count, experts.d_ffn} : KeyShape{1, d_ffn};
 }
 
+std::vector<int64_t> ModelConfig::layers_with_mlp() const {
+  std::vector<int64_t> layers;
+  for (int64_t layer = 0; layer < n_layers; ++layer)
+    if (has_mlp(layer)) layers.push_back(layer);
+  return layers;
+}
+
 int64_t ModelConfig::widest_dense() const {
-  return std::ranges::count(experts.layers, true) < std::max<int64_t>(n_layers, 1) ? d_ffn : 0;
+  const int64_t mlps = mlp_layers.empty() ? n_layers : std::ranges::count(mlp_layers, true);
+  return std::ranges::count(experts.layers, true) < std::max<int64_t>(mlps, 1) ? d_ffn : 0;
 }
 
 KeyShape ModelConfig::largest_keys() const {

@@ -12,12 +12,14 @@ namespace {
 
 /// Whether the layer has its gates, ups and downs where the row says.
 bool has_mlp_of(const ModelConfig& config, const WeightRow& row, int64_t layer) {
+  if (!config.has_mlp(layer)) return false;
   if (!config.has_experts(layer)) return !is_of_experts(row);
   return is_of_experts(row) && has_all_experts(row.layout) == config.experts.in_one_tensor;
 }
 
 /// Whether its gates, ups and downs have biases, and the row is theirs.
 bool has_biases_of(const ModelConfig& config, const WeightRow& row, int64_t layer) {
+  if (!config.has_mlp(layer)) return false;
   if (config.has_experts(layer)) return config.experts.mlp_biases && is_of_experts(row);
   return config.mlp_bias && !is_of_experts(row);
 }

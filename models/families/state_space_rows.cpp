@@ -8,6 +8,8 @@ namespace lancet {
 namespace {
 
 using enum WeightKind;
+constexpr WeightRow kOutsideRows[] = {
+    {kEmbedding, "model.embed_tokens.weight"}, {kFinalNorm, "model.final_layernorm.weight"}, {kHead, "lm_head.weight"}};
 constexpr WeightRow kMixerRows[] = {
     {kMixerGate, "model.layers.{}.mamba.in_proj.weight"},  {kMixerValue, "model.layers.{}.mamba.in_proj.weight"},
     {kMixerKey, "model.layers.{}.mamba.in_proj.weight"},   {kMixerQuery, "model.layers.{}.mamba.in_proj.weight"},
@@ -32,20 +34,9 @@ std::optional<double> read_limit(const nlohmann::json& value) {
   return std::nullopt;
 }
 
-void read_step_limits(ConfigReader& keys, RecurrenceConfig& mixer) {
-  const nlohmann::json* limits = keys.find("time_step_limit");
-  if (limits == nullptr) return;
-  const bool is_pair = limits->is_array() && limits->size() == 2;
-  const std::optional<double> least = is_pair ? read_limit((*limits)[0]) : std::nullopt;
-  const std::optional<double> most = is_pair ? read_limit((*limits)[1]) : std::nullopt;
-  if (!least || !most || !(*least >= 0) || !(*most > *least))
-    return keys.problem("time_step_limit", "two numbers, the first at least 0, the second above it");
-  mixer.least_step = *least;
-  mixer.most_step = *most;
-}
-
 }  // namespace
 
+const Rows kStateSpaceOutside{kOutsideRows};
 const Rows kStateSpace{kMixerRows};
 const Rows kStateSpaceNorm{kNormRow};
 const Rows kFeedForward{kFeedForwardRows};
@@ -61,6 +52,18 @@ std::vector<std::string_view> state_space_harmless_keys() {
   return {"mamba_chunk_size",     "num_logits_to_keep", "time_step_min",  "time_step_max",
           "time_step_floor",      "mamba_use_mlp",      "mamba_n_layers", "output_router_logits",
           "router_aux_loss_coef", "z_loss_coefficient"};
+}
+
+void read_step_limits(ConfigReader& keys, RecurrenceConfig& mixer) {
+  const nlohmann::json* limits = keys.find("time_step_limit");
+  if (limits == nullptr) return;
+  const bool is_pair = limits->is_array() && limits->size() == 2;
+  const std::optional<double> least = is_pair ? read_limit((*limits)[0]) : std::nullopt;
+  const std::optional<double> most = is_pair ? read_limit((*limits)[1]) : std::nullopt;
+  if (!least || !most || !(*least >= 0) || !(*most > *least))
+    return keys.problem("time_step_limit", "two numbers, the first at least 0, the second above it");
+  mixer.least_step = *least;
+  mixer.most_step = *most;
 }
 
 int64_t expanded_size(ConfigReader& keys, const ModelConfig& config) {

@@ -99,7 +99,9 @@ WeightSpec spec_of(const ModelConfig& config, const WeightRow& row, int64_t laye
   }
   if (row.layout == Layout::kOneRow) spec.stored.shape.insert(spec.stored.shape.begin(), 1);
   if (role.out == Axis::kScalar) spec.stored.shape.clear();
-  if (role.out == Axis::kMixerTaps) spec.stored.shape = {config.recurrence.channels(), 1, config.recurrence.taps};
+  const RecurrenceConfig& mixer = config.recurrence;
+  if (role.out == Axis::kMixerTaps) spec.stored.shape = {mixer.channels(), 1, mixer.taps};
+  if (role.out == Axis::kMixerDecays && mixer.is_selective()) spec.stored.shape = {mixer.value_heads, mixer.key_dim};
   if (config.head_norm == HeadNorm::kEachHead && (role.out == Axis::kQueryNorm || role.out == Axis::kKeyNorm))
     spec.stored.shape = {out / config.head_dim, config.head_dim};
   if (row.layout == Layout::kColumns) std::reverse(spec.stored.shape.begin(), spec.stored.shape.end());
@@ -148,7 +150,7 @@ bool find_quantised(const ModelConfig& config, const Checkpoint& checkpoint, Wei
   if (config.quantised == nullptr) return false;
   if (has_all_experts(spec.stored.layout) && spec.shape.size() == 2)
     return find_quantised_experts(config, checkpoint, spec, problems);
-  if (spec.stored.shape.size() != 2) return false;
+  if (spec.shape.size() != 2 || spec.stored.shape.size() != 2) return false;
   const size_t known_problems = problems.size();
   // quantised matrices are [out, in], also where the family stores its own [in, out]
   const bool is_turned = spec.stored.layout == Layout::kColumns;

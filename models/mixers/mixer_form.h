@@ -52,5 +52,6 @@ std::unique_ptr<MixerForm> mixer_form(const ModelConfig& config, const LayerWeig
 std::unique_ptr<MixerForm> delta_form(const ModelConfig& config, const LayerWeights& weights);
 std::unique_ptr<MixerForm> short_convolution_form(const ModelConfig& config, const LayerWeights& weights);
 std::unique_ptr<MixerForm> state_space_form(const ModelConfig& config, const LayerWeights& weights);
+std::unique_ptr<MixerForm> selective_form(const ModelConfig& config, const LayerWeights& weights);
 
 }  // namespace lancet

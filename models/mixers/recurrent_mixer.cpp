@@ -94,6 +94,8 @@ std::unique_ptr<MixerForm> mixer_form(const ModelConfig& config, const LayerWeig
       return short_convolution_form(config, weights);
     case MixerKind::kStateSpace:
       return state_space_form(config, weights);
+    case MixerKind::kSelectiveSpace:
+      return selective_form(config, weights);
   }
   return nullptr;
 }

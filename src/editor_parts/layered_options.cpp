@@ -57,12 +57,14 @@ LayeredOptions parse_layered_options(ConfigSection& editor, LayeredOptions optio
 std::vector<int64_t> layers_of(const LayeredOptions& options, const ModelConfig& config) {
   const bool one_by_one = options.order == EditOrder::kOneByOne;
   std::vector<int64_t> layers = options.layers ? *options.layers
-                                : one_by_one   ? std::vector{automatic_rome_layer(config.n_layers)}
-                                               : automatic_layers(config.n_layers);
-  for (const int64_t layer : layers)
+                                : one_by_one   ? std::vector{automatic_rome_layer(config)}
+                                               : automatic_layers(config);
+  for (const int64_t layer : layers) {
     if (layer >= config.n_layers - 1)
       throw ConfigError(cat("editor.layers: ", layer, ": expected 0 to ", config.n_layers - 2, ": the model has ",
                             config.n_layers, " layers, and a value needs at least one layer above it to act through"));
+    check_has_mlp(LayeredSpec::kLayers.key, config, layer);
+  }
   if (options.order != EditOrder::kLayerByLayer) return layers;
   if (layers.size() < 2)
     throw ConfigError(cat("editor.blue: expected at least two layers: the first and the last are changed; auto gives ",

@@ -36,17 +36,24 @@ std::optional<std::vector<WeightId>> parse_modules(ConfigSection& editor, Module
 
 TargetEnd parse_target_end(ConfigSection& editor) { return read<TargetEnd>(editor, EditorSpec::kTargetEnd); }
 
+void check_has_mlp(std::string_view option, const ModelConfig& config, int64_t layer) {
+  if (config.has_mlp(layer)) return;
+  std::vector<std::string> others;
+  for (const int64_t other : config.layers_with_mlp()) others.push_back(cat(other));
+  throw ConfigError(cat("editor.", option, ": layer ", layer, " of a ", config.family->name,
+                        " has no MLP: expected layers that have one: ", join(others)));
+}
+
 std::vector<WeightId> modules_of(const std::optional<std::vector<WeightId>>& modules, AutomaticModules automatic,
                                  const ModelConfig& config) {
-  if (!modules && automatic == AutomaticModules::kOneDown)
-    return {{WeightKind::kDown, automatic_tuned_layer(config.n_layers)}};
+  if (!modules && automatic == AutomaticModules::kOneDown) return {{WeightKind::kDown, automatic_tuned_layer(config)}};
   std::vector<WeightId> ids = modules.value_or(std::vector<WeightId>{});
   if (!modules && automatic == AutomaticModules::kLateDown) {
-    for (const int64_t layer : automatic_late_layers(config.n_layers)) ids.push_back({WeightKind::kDown, layer});
+    for (const int64_t layer : automatic_late_layers(config)) ids.push_back({WeightKind::kDown, layer});
     return ids;
   }
   if (!modules)
-    for (const int64_t layer : automatic_middle_layers(config.n_layers))
+    for (const int64_t layer : automatic_middle_layers(config))
       for (const WeightKind kind : {WeightKind::kGate, WeightKind::kUp, WeightKind::kDown})
         if (has_weight(config, kind) && config.has_experts(layer) == (kind == WeightKind::kDown))
           ids.push_back({kind, layer});
@@ -57,6 +64,7 @@ std::vector<WeightId> modules_of(const std::optional<std::vector<WeightId>>& mod
     if (id.layer >= config.n_layers)
       throw ConfigError(cat("editor.modules: layer ", id.layer, ": expected 0 to ", config.n_layers - 1,
                             ": the model has ", config.n_layers, " layers"));
+    check_has_mlp(GradientSpec::kModules.key, config, id.layer);
     if (id.kind != WeightKind::kDown && config.has_experts(id.layer))
       throw ConfigError(cat("editor.modules: layer ", id.layer, " has ", config.experts.count,
                             " experts, of which the down projections alone can be edited: expected it in down alone"));

@@ -47,9 +47,9 @@ std::vector<EditRequest> by_relation(std::vector<EditRequest> related, std::span
   return in_turn;
 }
 
-ConfigTree training_editor(const EraseOptions::Relearning& options, int64_t n_layers) {
+ConfigTree training_editor(const EraseOptions::Relearning& options, const ModelConfig& config) {
   std::vector<ConfigTree> layers;
-  for (int64_t layer = 0; layer < n_layers; ++layer) layers.push_back(ConfigTree::number(layer));
+  for (const int64_t layer : config.layers_with_mlp()) layers.push_back(ConfigTree::number(layer));
   ConfigTree modules = ConfigTree::map(), editor = ConfigTree::map();
   modules.set("down", ConfigTree::list(std::move(layers)));
   editor.set("method", ConfigTree::text(std::string(RelearnSpec::kMethod)));
@@ -73,7 +73,7 @@ Relearning::Relearning(const JobConfig& job, const ModelFiles& files, std::vecto
   training_.model = job.model;
   training_.run = job.run;
   training_.method = RelearnSpec::kMethod;
-  const ConfigTree tree = training_editor(*job.erase->relearn, files.config.n_layers);
+  const ConfigTree tree = training_editor(*job.erase->relearn, files.config);
   set_editor(training_, tree, "erase.relearn");
   check_requests(files, related_, *make_editor(training_.editor));
 }

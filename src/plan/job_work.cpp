@@ -235,7 +235,7 @@ Workload evaluation_work(const RunOptions& run, const ModelConfig& config, const
 
 Workload typical_work(const RunOptions& run, const ModelConfig& config, std::vector<std::string>& assumptions) {
   Workload work = basic_work(run, config);
-  work.edited_layers = automatic_layers(config.n_layers);
+  work.edited_layers = automatic_layers(config);
   for (const int64_t layer : work.edited_layers) work.quantise_rule.edited.push_back({WeightKind::kDown, layer});
   work.statistics_layers = work.edited_layers;
   work.statistics_tokens = kMostTokens;

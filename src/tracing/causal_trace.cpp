@@ -68,8 +68,8 @@ class GroupTrace {
   TraceStates states_;
 };
 
-/// Returns the restorations that can change anything: from the subject's first token on, and with a layer above to see
-/// it.
+/// Returns the restorations that can change anything: from the subject's first token on, with a layer above to see it,
+/// and of a window in which some layer has that part.
 std::vector<Restoration> GroupTrace::restorations() const {
   std::vector<Restoration> all;
   for (size_t f = 0; f < facts_.size(); ++f)
@@ -80,7 +80,8 @@ std::vector<Restoration> GroupTrace::restorations() const {
             if (layer + 1 < n_layers()) all.push_back({f, k, token, layer, {layer + 1, n_layers()}, {}});
           } else {
             const LayerRange window = trace_window(layer, options_.window, n_layers());
-            all.push_back({f, k, token, layer, {window.begin, n_layers()}, window});
+            if (states_.has_any(options_.kinds[k], window))
+              all.push_back({f, k, token, layer, {window.begin, n_layers()}, window});
           }
         }
   // Rows that begin at one layer run together, those of similar length beside each other.
@@ -140,6 +141,7 @@ HookSet GroupTrace::hooks(const std::vector<Restoration>& rows, int64_t layer) c
     const Restoration& row = rows[i];
     if (layer < row.window.begin || layer >= row.window.end) continue;
     if (layer + 1 == n_layers() && length(row) > 1) continue;
+    if (!states_.has_any(options_.kinds[row.kind], {layer, layer + 1})) continue;
     Places& places = by_kind[options_.kinds[row.kind]];
     for (int64_t sample = 0; sample < options_.samples; ++sample) {
       places.rows.push_back(static_cast<int64_t>(i) * options_.samples + sample);
@@ -149,7 +151,7 @@ HookSet GroupTrace::hooks(const std::vector<Restoration>& rows, int64_t layer) c
   HookSet hooks;
   for (const auto& [kind, places] : by_kind) {
     const bool is_mlp = kind == TraceKind::kMlp;
-    const Tensor& clean_FTD = (is_mlp ? states_.mlp_FTD : states_.attention_FTD)[static_cast<size_t>(layer)];
+    const Tensor& clean_FTD = states_.outputs(kind)[static_cast<size_t>(layer)];
     const Tensor state_ND = clean_FTD.flatten(0, 1).index_select(0, to_index(places.states, clean_FTD.device()));
     const Tensor row_N = to_index(places.rows, clean_FTD.device());
     hooks.replace({is_mlp ? HookPoint::kMlpOut : HookPoint::kAttnOut, layer}, [=](const Tensor& value_BTD) {

@@ -19,6 +19,15 @@ struct TraceStates {
 
   int64_t clean_row(size_t fact) const { return static_cast<int64_t>(fact) * (samples + 1); }
 
+  /// The clean rows' outputs of attention, or of the MLP; undefined where a layer has none.
+  const std::vector<Tensor>& outputs(TraceKind kind) const { return kind == TraceKind::kMlp ? mlp_FTD : attention_FTD; }
+  /// Whether some of the layers have that part.
+  bool has_any(TraceKind kind, LayerRange layers) const {
+    for (int64_t layer = layers.begin; layer < layers.end; ++layer)
+      if (outputs(kind)[static_cast<size_t>(layer)].defined()) return true;
+    return false;
+  }
+
   int64_t samples;
   int64_t width = 0;               ///< tokens of the longest prompt
   KeyValues cache;                 ///< keys and values of all base rows

@@ -15,6 +15,7 @@
 #include "lancet/statistics/spectrum_store.h"
 #include "lancet/statistics/statistics_store.h"
 #include "support/edit_setup.h"
+#include "support/fake_device.h"
 #include "support/tiny_model.h"
 
 namespace lancet {
@@ -30,6 +31,13 @@ constexpr double kNmse = 1e-14;
 constexpr double kNmseTrained = 1e-10;
 
 const std::filesystem::path kGoldens = std::filesystem::path(LANCET_BINARY_DIR) / "golden";
+
+/// Kinds of blocks that differ from Llama's: parallel, ALiBi, experts, fused ones with sinks, shared ones, latent
+/// attention, delta rules, state spaces of three kinds.
+const std::set<std::string> kBlocks{"families/gptj",        "families/cohere",  "families/bloom",
+                                    "families/qwen3-moe",   "families/gpt-oss", "families/qwen2-moe",
+                                    "families/deepseek-v3", "families/qwen3-5", "families/bamba",
+                                    "families/falcon-h1",   "families/jamba"};
 
 /// "methods/pmet", "families/gpt2.memit".
 std::vector<std::string> golden_names() {
@@ -60,8 +68,7 @@ struct MethodRun {
   Checkpoint checkpoint = Checkpoint::open(model_of(file));
   ModelConfig config = load_model_config(checkpoint);
   std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(checkpoint.folder());
-  CausalLM model =
-      CausalLM::load(checkpoint, config, plan_placement(config.n_layers, std::vector{Placement::host()}, at::kDouble));
+  CausalLM model;
   CorpusTokens corpus;
   std::unique_ptr<StatisticsStore> moments;
   std::unique_ptr<StatisticsStore> gradients;
@@ -69,7 +76,9 @@ struct MethodRun {
   std::unique_ptr<SpectrumStore> bends;
   LayerStatistics algebra;
 
-  explicit MethodRun(const std::string& name) : file(open_golden(name)) {
+  MethodRun(const std::string& name, const std::vector<at::Device>& devices)
+      : file(open_golden(name)),
+        model(CausalLM::load(checkpoint, config, plan_placement(config.n_layers, devices, at::kDouble))) {
     if (editor->needs().statistics) prepare_statistics();
   }
 
@@ -141,10 +150,8 @@ std::map<std::string, Tensor> new_changes(const WeightTransaction& transaction, 
   return changes;
 }
 
-class MethodsGolden : public ::testing::TestWithParam<std::string> {};
-
-TEST_P(MethodsGolden, DeltasInF64) {
-  MethodRun run(GetParam());
+void expect_the_goldens_deltas(const std::string& golden, const std::vector<at::Device>& devices) {
+  MethodRun run(golden, devices);
   const std::string method = run.job.at("editor").at("method");
   const double bound = method.starts_with("ft") || method == "crispedit" ? kNmseTrained : kNmse;
   const EditContext context(run.model, *run.tokenizer, run.job.at("contexts"), run.algebra, {alone()});
@@ -166,12 +173,37 @@ TEST_P(MethodsGolden, DeltasInF64) {
   EXPECT_EQ(n_compared + 1, run.file.tensors().size());  // all but `tokens`
 }
 
-INSTANTIATE_TEST_SUITE_P(Methods, MethodsGolden, ::testing::ValuesIn(golden_names()), [](const auto& golden) {
+/// "families/gpt2.memit" as a test may be called.
+std::string test_name(const ::testing::TestParamInfo<std::string>& golden) {
   std::string name = golden.param;
   for (char& letter : name)
     if (letter == '-' || letter == '.' || letter == '/') letter = '_';
   return name;
-});
+}
+
+class MethodsGolden : public ::testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Methods, MethodsGolden, ::testing::ValuesIn(golden_names()), test_name);
+
+TEST_P(MethodsGolden, DeltasInF64) { expect_the_goldens_deltas(GetParam(), {Placement::host()}); }
+
+/// Four methods' goldens of each kind of block: edited layers lie on both devices, where their statistics are made.
+std::vector<std::string> goldens_of_blocks() {
+  std::vector<std::string> names = golden_names();
+  std::erase_if(names, [](const std::string& name) {
+    const size_t dot = name.find('.');
+    const std::set<std::string> methods{"memit", "alphaedit", "rome", "ft"};
+    return !kBlocks.contains(name.substr(0, dot)) || !methods.contains(name.substr(dot + 1));
+  });
+  return names;
+}
+
+class MethodsGoldenOnDevices : public ::testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Methods, MethodsGoldenOnDevices, ::testing::ValuesIn(goldens_of_blocks()), test_name);
+
+TEST_P(MethodsGoldenOnDevices, DeltasInF64OnTwo) {
+  testing::set_fake_device_count(2);
+  expect_the_goldens_deltas(GetParam(), testing::fake_devices(2));
+}
 
 /// No golden made, or a method without one, must not pass for success.
 TEST(MethodsGoldenFiles, CoverEveryMethod) {

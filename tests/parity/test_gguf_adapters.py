@@ -299,6 +299,6 @@ def test_every_family_is_known_or_refused():
     known = {"llama", "mistral", "mixtral", "qwen2", "qwen3", "qwen3_moe", "phi3", "gemma", "gemma2", "gemma3_text", "olmo2", "gpt2", "gpt_neox", "stablelm"}
     unknown = {"gptj", "hyperclovax", "jais2", "helium", "ministral", "ministral3", "cwm", "vaultgemma", "gpt_neo", "opt", "biogpt", "nanochat", "persimmon"}
     unknown |= {"qwen3_5_text", "qwen3_5_moe_text", "qwen3_next", "qwen2_moe", "olmoe", "granitemoe", "glm4_moe", "ernie4_5_moe", "phimoe"}
-    unknown |= {"gpt_oss", "deepseek_v2", "deepseek_v3", "glm4_moe_lite", "youtu", "minicpm3", "lfm2", "lfm2_moe", "bamba", "falcon_h1", "granitemoehybrid"}
+    unknown |= {"gpt_oss", "deepseek_v2", "deepseek_v3", "glm4_moe_lite", "youtu", "minicpm3", "lfm2", "lfm2_moe", "bamba", "falcon_h1", "granitemoehybrid", "jamba", "nemotron_h"}
     known |= {DENSE[name].family for name in DENSE_NAMES}
     assert {variant.family for variant in VARIANTS.values()} | {"llama"} == known | unknown

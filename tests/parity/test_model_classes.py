@@ -103,7 +103,7 @@ def test_logits_equal_transformers(folders, theirs, tmp_path):
 
 def test_texts_longer_than_a_chunk_equal_transformers(folders, tmp_path):
     """States go from chunk to chunk (64 tokens), the last one not whole."""
-    hybrids = ["qwen3_5", "lfm2", "bamba", "falcon_h1"]
+    hybrids = ["qwen3_5", "lfm2", "bamba", "falcon_h1", "jamba", "nemotron_h"]
     ours = lancet_logits_of([folders[name] for name in hybrids], rows([150, 70]), "f32", tmp_path)
     for name, logits in zip(hybrids, ours, strict=True):
         expected = transformers_logits(load(folders[name]), rows([150, 70]))

@@ -42,10 +42,20 @@ std::string options_of(const std::string& method) {
   return cat("{method: ", method, ", ", kOptions.at(method), is_located ? ", " : "", is_located ? kLocated : "", "}");
 }
 
+/// `layers: [0, 1, 2]` is of the layers that have an MLP, in their order.
+std::string options_for(const ModelConfig& config, const std::string& method) {
+  std::string options = options_of(method);
+  const std::vector<int64_t> layers = config.layers_with_mlp();
+  const std::string all = "layers: [0, 1, 2]";
+  if (const size_t at = options.find(all); at != std::string::npos)
+    options.replace(at, all.size(), cat("layers: [", layers[0], ", ", layers[1], ", ", layers[2], "]"));
+  return options;
+}
+
 /// The changes of all weights, on the host. `quantiser`: of the other matrices.
 std::vector<Tensor> changes_on(const TinyModel& tiny, const std::string& method, const std::vector<at::Device>& devices,
                                std::optional<Quantiser> quantiser = {}, SolveOn solve_on = SolveOn::kDevice) {
-  const auto editor = testing::editor_from(options_of(method));
+  const auto editor = testing::editor_from(options_for(tiny.config, method));
   CausalLM model = tiny.load(at::kDouble, devices, {editor->targets(tiny.config), quantiser}, solve_on);
   const auto diagonal = [&](int64_t layer) {
     const KeyShape keys = tiny.config.key_shape(layer);

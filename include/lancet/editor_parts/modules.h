@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "lancet/core/config_section.h"
@@ -26,6 +27,9 @@ enum class AutomaticModules {
 /// Returns the weights that are changed. Throws: ConfigError when the model has no such layer.
 std::vector<WeightId> modules_of(const std::optional<std::vector<WeightId>>& modules, AutomaticModules automatic,
                                  const ModelConfig& config);
+
+/// Throws: ConfigError when that layer, which `option` of the editor names, has no MLP to be changed.
+void check_has_mlp(std::string_view option, const ModelConfig& config, int64_t layer);
 
 /// `target_end` of an editor.
 TargetEnd parse_target_end(ConfigSection& editor);

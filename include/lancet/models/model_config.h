@@ -124,6 +124,8 @@ struct ModelConfig {
   ExpertsConfig experts;
   RecurrenceConfig recurrence;
   LatentConfig latent;
+  std::vector<bool> attention_layers = {};  ///< which layers have attention; empty: as the mixers say
+  std::vector<bool> mlp_layers = {};        ///< which layers have an MLP; empty: all
   bool attention_sinks = false;  ///< each head's weights share their sum with a score of its own, which has no value
   bool gated_attention = false;  ///< attention's results are multiplied by a sigmoid of the layer's normed input
   Activation activation = Activation::kSilu;
@@ -146,7 +148,13 @@ struct ModelConfig {
   bool has_recurrence(int64_t layer) const {
     return !recurrence.layers.empty() && recurrence.layers[static_cast<size_t>(layer)];
   }
-  bool has_attention(int64_t layer) const { return !has_recurrence(layer) || recurrence.has_attention; }
+  bool has_attention(int64_t layer) const {
+    if (!attention_layers.empty()) return attention_layers[static_cast<size_t>(layer)];
+    return !has_recurrence(layer) || recurrence.has_attention;
+  }
+  bool has_mlp(int64_t layer) const { return mlp_layers.empty() || mlp_layers[static_cast<size_t>(layer)]; }
+  /// Layers that have an MLP, and so can be edited.
+  std::vector<int64_t> layers_with_mlp() const;
   /// Numbers that attention's output projection reads.
   int64_t attended_size() const { return n_heads * (latent.rank > 0 ? latent.value_dim : head_dim); }
   bool has_experts(int64_t layer) const { return experts.count > 0 && experts.layers[static_cast<size_t>(layer)]; }

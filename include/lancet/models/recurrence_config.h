@@ -10,7 +10,8 @@ namespace lancet {
 enum class MixerKind : uint8_t {
   kGatedDelta,        ///< the gated delta rule (arXiv 2412.06464, as Qwen3-Next has it)
   kShortConvolution,  ///< a gated convolution and no state (LFM2)
-  kStateSpace         ///< Mamba-2's (arXiv 2405.21060)
+  kStateSpace,        ///< Mamba-2's (arXiv 2405.21060)
+  kSelectiveSpace  ///< Mamba-1's (arXiv 2312.00752): each channel is a head, whose state's numbers fade each by itself
 };
 
 /// What comes of a state space's results before the output projection.
@@ -38,6 +39,7 @@ struct RecurrenceConfig {
   int64_t value_heads = 0;  ///< heads of values: as many, or a multiple
   int64_t key_dim = 0;      ///< numbers of a head
   int64_t value_dim = 0;
+  int64_t step_rank = 0;              ///< numbers of the vector that a selective space's steps are made of
   int64_t taps = 0;                   ///< tokens that the convolution sees, its own included
   bool taps_bias = false;             ///< the convolution has a bias
   bool has_attention = false;         ///< those layers have attention too, and the results of both are added
@@ -52,16 +54,18 @@ struct RecurrenceConfig {
   int64_t key_size() const { return key_heads * key_dim; }
   int64_t value_size() const { return value_heads * value_dim; }
   /// What is convolved.
-  int64_t channels() const {
-    return kind == MixerKind::kShortConvolution ? value_size() : 2 * key_size() + value_size();
-  }
+  int64_t channels() const { return has_scalars() ? 2 * key_size() + value_size() : value_size(); }
   /// Numbers of a token that are kept beside its channels.
   int64_t scalars() const {
-    if (kind == MixerKind::kShortConvolution) return 0;
+    if (!has_scalars()) return 0;
     return kind == MixerKind::kStateSpace ? value_heads : 2 * value_heads;
   }
+  bool is_selective() const { return kind == MixerKind::kSelectiveSpace; }
   /// Numbers of the state.
   int64_t state_size() const { return kind == MixerKind::kShortConvolution ? 0 : value_size() * key_dim; }
+
+ private:
+  bool has_scalars() const { return kind != MixerKind::kShortConvolution && !is_selective(); }
 };
 
 }  // namespace lancet

@@ -41,11 +41,15 @@ enum class WeightKind : uint8_t {
   kMixerGate,
   kMixerRate,
   kMixerDecay,
+  kMixerStepDown,  ///< a selective space's: what makes the vector that kMixerStep reads
+  kMixerStepNorm,  ///< likewise, of that vector
+  kMixerKeyNorm,
+  kMixerQueryNorm,
   kMixerStep,  ///< how far a state space goes on at a token
   kMixerTaps,  ///< the short convolution's: each channel's, one after the other
   kMixerTapsBias,
   kMixerDecayBias,
-  kMixerDecayScale,  ///< a logarithm
+  kMixerDecayScale,  ///< a logarithm; of a selective space for each number of each channel's state
   kMixerSkip,        ///< share of each head's values that a state space's results have added
   kMixerNorm,
   kMixerOut,
@@ -103,7 +107,11 @@ enum class Axis : uint8_t {
   kAttended,        ///< what attention gives to the output projection
   kMixerKey,
   kMixerValue,
+  kMixerInput,      ///< what keys and queries are made of: the hidden state, or a selective space's channels
+  kMixerStepInput,  ///< what steps are made of: the hidden state, or a vector
+  kMixerStepRank,
   kMixerHeads,
+  kMixerDecays,
   kMixerNorm,
   kMixerChannels,
   kMixerTaps,

@@ -129,6 +129,9 @@ std::string mixer_text(const ModelConfig& config) {
   if (mixer.kind == MixerKind::kStateSpace)
     return cat("a state space", where, mixer.value_heads, " heads of ", mixer.value_dim, " with states of ",
                mixer.key_dim, ", ", mixer.key_heads, " groups, convolved over ", mixer.taps, " tokens");
+  if (mixer.is_selective())
+    return cat("a selective state space", where, mixer.value_heads, " channels with states of ", mixer.key_dim,
+               ", convolved over ", mixer.taps, " tokens");
   return cat("a gated delta rule", where, mixer.key_heads, " heads of ", mixer.key_dim, ", ", mixer.value_heads, " of ",
              mixer.value_dim, " for values, convolved over ", mixer.taps, " tokens");
 }
@@ -139,13 +142,20 @@ std::string mlp_size_text(const ModelConfig& config) {
   const std::string text =
       cat(experts.count, " experts of ", experts.d_ffn, ", ", experts.chosen, " of them for each token",
           experts.shared == 0 ? "" : cat(", beside one of ", experts.shared, " for all"));
-  const int64_t dense = std::ranges::count(experts.layers, false);
+  const int64_t dense = std::ssize(config.layers_with_mlp()) - std::ranges::count(experts.layers, true);
   return dense == 0 ? text : cat(text, " (in ", dense, " of ", config.n_layers, " layers one of ", config.d_ffn, ")");
+}
+
+/// Says where the MLP stands in its layer.
+std::string mlp_place_text(const ModelConfig& config) {
+  if (config.order == BlockOrder::kParallel) return ", beside attention";
+  if (config.mlp_layers.empty()) return ", after attention";
+  return cat(", alone in ", config.layers_with_mlp().size(), " of ", config.n_layers, " layers");
 }
 
 std::string mlp_text(const ModelConfig& config) {
   return cat(mlp_size_text(config), ", ", activation_name(config.activation), config.gated_mlp ? " gate" : ", no gate",
-             config.order == BlockOrder::kParallel ? ", beside attention" : ", after attention");
+             mlp_place_text(config));
 }
 
 /// Says where methods that locate put their values.
@@ -192,7 +202,7 @@ Json model_json(const Inspected& model) {
                {"attention_cap", config.attention_cap},
                {"logits_cap", config.logits_cap},
                {"values_at", value_text(config)},
-               {"edited_weight", weight_name(config, {WeightKind::kDown, 0})},
+               {"edited_weight", weight_name(config, {WeightKind::kDown, config.layers_with_mlp().front()})},
                {"parameters", count_parameters(config)},
                {"stored_type", dtype_name(config.dtype)}};
   if (config.quantised) json["quantised"] = config.quantised->method();
@@ -233,7 +243,7 @@ std::string model_text(const Inspected& model) {
       {"embeddings", config.tied_embeddings ? "tied to the head" : "separate from the head"},
       {"parameters", cat(count_parameters(config))},
       {"values are at", value_text(config)},
-      {"edited weight", weight_name(config, {WeightKind::kDown, 0})},
+      {"edited weight", weight_name(config, {WeightKind::kDown, config.layers_with_mlp().front()})},
       {"stored type", std::string(dtype_name(config.dtype))}};
   if (!config.recurrence.layers.empty())
     facts.emplace_back(config.recurrence.has_attention ? "beside attention" : "attention or", mixer_text(config));

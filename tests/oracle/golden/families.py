@@ -15,7 +15,7 @@ Rules that differ from Llama's:
   key of a layer is all g_e k_e, one behind the other, zeros where a token does not reach e; its second moment is kept for each
   expert alone, over all tokens, and counts no products across experts. Values are found at the block's output. An MLP that
   all tokens go through beside (Qwen2-MoE) is a part of the layer's output that no method edits.
-* Layers without attention (Qwen3.5, Bamba): what the mixer puts out takes the place of attention's output.
+* Layers without attention (Qwen3.5, Bamba, Jamba): what the mixer puts out takes the place of attention's output.
 """
 import contextlib
 import json
@@ -48,6 +48,7 @@ FAMILIES = {  # by model type: paths of modules, those below `layers` within a l
     "granite": LLAMA | dict(block_scale=lambda config: config.residual_multiplier, logits_scale=lambda config: 1 / config.logits_scaling),
     "cohere": LLAMA | dict(logits_scale=lambda config: config.logit_scale),
     "gpt2": GPT | dict(attn="attn.c_proj", up="mlp.c_fc", down="mlp.c_proj"),
+    "bloom": GPT | dict(attn="self_attention.dense", up="mlp.dense_h_to_4h", down="mlp.dense_4h_to_h"),
     "gptj": GPT | dict(attn="attn.out_proj", up="mlp.fc_in", down="mlp.fc_out"),
     "gpt_neox": NEOX,
     "qwen3_moe": LLAMA | dict(experts="mlp.experts", keys="mlp.experts.keys"),
@@ -56,6 +57,7 @@ FAMILIES = {  # by model type: paths of modules, those below `layers` within a l
     "deepseek_v3": LLAMA | dict(experts="mlp.experts", keys="mlp.experts.keys"),
     "qwen3_5_text": LLAMA | dict(mixer="linear_attn.out_proj"),
     "bamba": FEED_FORWARD | dict(attn="self_attn.o_proj", mixer="mamba.out_proj"),
+    "jamba": FEED_FORWARD | dict(attn="self_attn.o_proj", mixer="mamba.out_proj"),
     "falcon_h1": FEED_FORWARD
     | dict(block_scale=lambda config: config.mlp_multipliers[1], logits_scale=lambda config: config.lm_head_multiplier),
 }

@@ -38,6 +38,7 @@ MODELS = {  # by name here: the variant of family_checkpoints.py
     "cohere": "cohere",  # LayerNorm before a parallel block
     "gpt2": "gpt2_inner",
     "gptj": "gptj_inner",
+    "bloom": "bloom",  # ALiBi
     "neox": "neox",
     "neox-sequential": "neox_sequential",
     "qwen3-moe": "qwen3_moe",
@@ -46,6 +47,7 @@ MODELS = {  # by name here: the variant of family_checkpoints.py
     "deepseek-v3": "deepseek_v3",  # latent attention
     "qwen3-5": "qwen3_5",  # recurrent mixers between layers with attention
     "bamba": "bamba",  # state spaces between layers with attention
+    "jamba": "jamba_dense",  # selective state spaces
     "falcon-h1": "falcon_h1",  # beside attention, and a multiplier of the MLP's output
     "qwen3-moe-mixed": "qwen3_moe_some_dense",  # one of the edited layers has no experts
 }

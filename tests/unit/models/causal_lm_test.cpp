@@ -173,7 +173,8 @@ TEST(Generate, EqualsAFullPassPerToken) {
 
 /// States of mixers are behind each row's own prompt, and move with rows that take the places of others.
 class GenerateOfHybrids : public ::testing::TestWithParam<const char*> {};
-INSTANTIATE_TEST_SUITE_P(Kinds, GenerateOfHybrids, ::testing::Values("qwen3_5", "lfm2", "bamba", "falcon_h1"));
+INSTANTIATE_TEST_SUITE_P(Kinds, GenerateOfHybrids,
+                         ::testing::Values("qwen3_5", "lfm2", "bamba", "falcon_h1", "jamba", "nemotron_h"));
 
 TEST_P(GenerateOfHybrids, EqualsAFullPassPerTokenWhileRowsLeave) {
   const auto& families = testing::family_models();

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
+#include <algorithm>
 #include <map>
 
 #include "lancet/core/error.h"
@@ -11,6 +12,7 @@
 #include "lancet/requests/request.h"
 #include "lancet/tracing/trace_noise.h"
 #include "lancet/tracing/trace_summary.h"
+#include "support/family_models.h"
 #include "support/tiny_model.h"
 
 namespace lancet {
@@ -78,34 +80,56 @@ double plain_mean(const CausalLM& model, const TracedFact& fact, const TraceOpti
   return sum / static_cast<double>(options.samples);
 }
 
-PutBack plain_state(const TraceOptions& options, TraceKind kind, int64_t token, int64_t layer) {
+PutBack plain_state(const TraceOptions& options, TraceKind kind, int64_t token, int64_t layer, int64_t n_layers) {
   if (kind == TraceKind::kHidden) return {HookPoint::kBlockOut, {layer, layer + 1}, token};
-  return {kind == TraceKind::kMlp ? HookPoint::kMlpOut : HookPoint::kAttnOut, trace_window(layer, options.window, 4),
-          token};
+  return {kind == TraceKind::kMlp ? HookPoint::kMlpOut : HookPoint::kAttnOut,
+          trace_window(layer, options.window, n_layers), token};
+}
+
+/// Compares relative to how far the noise moves the probability.
+void expect_whole_passes(const CausalLM& model, const std::vector<TracedFact>& facts, const TraceOptions& options) {
+  const int64_t n_layers = model.config().n_layers;
+  const std::vector<FactTrace> traces = trace_facts(model, facts, options, alone());
+  for (size_t f = 0; f < facts.size(); ++f) {
+    const Tensor nothing = torch::zeros({1, 1}, torch::kDouble);
+    const double moved = std::abs(traces[f].clean - traces[f].corrupted);
+    EXPECT_NEAR(traces[f].clean, plain_probability(model, facts[f], nothing, {}), kTolerance);
+    EXPECT_NEAR(traces[f].corrupted, plain_mean(model, facts[f], options, {}), kTolerance);
+    EXPECT_GT(moved, 1e-8);
+    for (size_t k = 0; k < options.kinds.size(); ++k)
+      for (int64_t token = 0; token < traces[f].restored_TL[k].size(0); ++token)
+        for (int64_t layer = 0; layer < n_layers; ++layer)
+          EXPECT_NEAR(
+              traces[f].restored_TL[k][token][layer].item<double>(),
+              plain_mean(model, facts[f], options, {plain_state(options, options.kinds[k], token, layer, n_layers)}),
+              std::min(kTolerance, 1e-3 * moved))
+              << "fact " << f << ", " << trace_kind_name(options.kinds[k]) << ", token " << token << ", layer "
+              << layer;
+  }
 }
 
 TEST(CausalTrace, EqualsWholePassesOfOneRow) {
   const TinyModel tiny;
   const CausalLM model = tiny.load();
-  const std::vector<TracedFact> facts = some_facts();
   for (const int64_t batch_tokens : {int64_t{1}, int64_t{60}, kForwardTokens}) {
     TraceOptions options = some_options();
     options.batch_tokens = batch_tokens;
-    const std::vector<FactTrace> traces = trace_facts(model, facts, options, alone());
-    for (size_t f = 0; f < facts.size(); ++f) {
-      const Tensor nothing = torch::zeros({1, 1}, torch::kDouble);
-      EXPECT_NEAR(traces[f].clean, plain_probability(model, facts[f], nothing, {}), kTolerance);
-      EXPECT_NEAR(traces[f].corrupted, plain_mean(model, facts[f], options, {}), kTolerance);
-      EXPECT_GT(std::abs(traces[f].clean - traces[f].corrupted), 1e-6);
-      for (size_t k = 0; k < options.kinds.size(); ++k)
-        for (int64_t token = 0; token < traces[f].restored_TL[k].size(0); ++token)
-          for (int64_t layer = 0; layer < 4; ++layer)
-            EXPECT_NEAR(traces[f].restored_TL[k][token][layer].item<double>(),
-                        plain_mean(model, facts[f], options, {plain_state(options, options.kinds[k], token, layer)}),
-                        kTolerance)
-                << "fact " << f << ", " << trace_kind_name(options.kinds[k]) << ", token " << token << ", layer "
-                << layer;
-    }
+    expect_whole_passes(model, some_facts(), options);
+  }
+}
+
+/// Mixers in attention's place and beside it, and layers that have no MLP, or nothing else.
+TEST(CausalTrace, EqualsWholePassesInHybrids) {
+  const auto& families = testing::family_models();
+  const std::vector<TracedFact> facts{some_facts().back()};
+  for (const std::string name : {"bamba", "falcon_h1", "jamba", "nemotron_h"}) {
+    SCOPED_TRACE(name);
+    const auto hybrid = std::ranges::find(families, name, &testing::FamilyModel::name);
+    ASSERT_NE(hybrid, families.end());
+    const TinyModel tiny(hybrid->config, 1);
+    TraceOptions options = some_options();
+    options.window = 1;
+    expect_whole_passes(tiny.load(), facts, options);
   }
 }
 

@@ -9,10 +9,6 @@
 namespace lancet {
 namespace {
 
-using enum WeightKind;
-constexpr WeightRow kBambaOutside[] = {
-    {kEmbedding, "model.embed_tokens.weight"}, {kFinalNorm, "model.final_layernorm.weight"}, {kHead, "lm_head.weight"}};
-
 void read_shared(ConfigReader& keys, ModelConfig& config, int64_t default_positions) {
   read_grouped_sizes(keys, config, {.default_positions = default_positions, .default_kv_heads = 8});
   config.norm_eps = keys.number("rms_norm_eps", 1e-5);
@@ -76,7 +72,7 @@ Family bamba() {
           .model_types = {"bamba"},
           .understood_keys = state_space_keys({"attn_layer_indices"}),
           .harmless_keys = state_space_harmless_keys(),
-          .weights = rows_of({kBambaOutside, kStateSpaceNorm, kLlamaAttention, kStateSpace, kFeedForward}),
+          .weights = rows_of({kStateSpaceOutside, kStateSpaceNorm, kLlamaAttention, kStateSpace, kFeedForward}),
           .read = read_bamba};
 }
 
@@ -89,7 +85,7 @@ Family falcon_h1() {
                "ssm_multipliers", "ssm_out_multiplier", "attention_in_multiplier", "attention_out_multiplier",
                "key_multiplier", "mlp_multipliers", "embedding_multiplier", "lm_head_multiplier"}),
           .harmless_keys = state_space_harmless_keys(),
-          .weights = rows_of({kBambaOutside, kStateSpaceNorm, kLlamaAttention, kStateSpace, kFeedForward}),
+          .weights = rows_of({kStateSpaceOutside, kStateSpaceNorm, kLlamaAttention, kStateSpace, kFeedForward}),
           .read = read_falcon_h1};
 }
 

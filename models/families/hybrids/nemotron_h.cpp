@@ -1,0 +1,173 @@
+// Nemotron-H and Nemotron 3 (NVIDIA, arXiv 2504.03624): a layer is one of a mixer of Mamba-2's, attention without
+// positions, an MLP, or experts beside an MLP; its norm is before it. MLPs have a squared ReLU and no gate.
+#include <algorithm>
+
+#include "families/config_reader.h"
+#include "families/expert_rows.h"
+#include "families/family_list.h"
+#include "families/rows.h"
+#include "families/state_space_rows.h"
+#include "lancet/core/strings.h"
+
+namespace lancet {
+namespace {
+
+using enum WeightKind;
+
+bool mixes(const ModelConfig& config, int64_t layer) {
+  return config.has_attention(layer) || config.has_recurrence(layer);
+}
+
+bool has_mlp(const ModelConfig& config, int64_t layer) { return config.has_mlp(layer); }
+
+constexpr WeightRow kNemotronRows[] = {{kEmbedding, "backbone.embeddings.weight"},
+                                       {kFinalNorm, "backbone.norm_f.weight"},
+                                       {kHead, "lm_head.weight"},
+                                       {kAttnNorm, "backbone.layers.{}.norm.weight", Layout::kRows, mixes},
+                                       {kQuery, "backbone.layers.{}.mixer.q_proj.weight"},
+                                       {kKey, "backbone.layers.{}.mixer.k_proj.weight"},
+                                       {kValue, "backbone.layers.{}.mixer.v_proj.weight"},
+                                       {kAttnOut, "backbone.layers.{}.mixer.o_proj.weight"},
+                                       {kMixerGate, "backbone.layers.{}.mixer.in_proj.weight"},
+                                       {kMixerValue, "backbone.layers.{}.mixer.in_proj.weight"},
+                                       {kMixerKey, "backbone.layers.{}.mixer.in_proj.weight"},
+                                       {kMixerQuery, "backbone.layers.{}.mixer.in_proj.weight"},
+                                       {kMixerStep, "backbone.layers.{}.mixer.in_proj.weight"},
+                                       {kMixerTaps, "backbone.layers.{}.mixer.conv1d.weight"},
+                                       {kMixerTapsBias, "backbone.layers.{}.mixer.conv1d.bias"},
+                                       {kMixerDecayBias, "backbone.layers.{}.mixer.dt_bias"},
+                                       {kMixerDecayScale, "backbone.layers.{}.mixer.A_log"},
+                                       {kMixerSkip, "backbone.layers.{}.mixer.D"},
+                                       {kMixerNorm, "backbone.layers.{}.mixer.norm.weight"},
+                                       {kMixerOut, "backbone.layers.{}.mixer.out_proj.weight"},
+                                       {kMlpNorm, "backbone.layers.{}.norm.weight", Layout::kRows, has_mlp},
+                                       {kUp, "backbone.layers.{}.mixer.up_proj.weight"},
+                                       {kDown, "backbone.layers.{}.mixer.down_proj.weight"},
+                                       {kRouter, "backbone.layers.{}.mixer.gate.weight"},
+                                       {kRouterBias, "backbone.layers.{}.mixer.gate.e_score_correction_bias"},
+                                       {kUp, "backbone.layers.{}.mixer.experts.{}.up_proj.weight"},
+                                       {kDown, "backbone.layers.{}.mixer.experts.{}.down_proj.weight"},
+                                       {kUp, "backbone.layers.{}.mixer.experts.up_proj", Layout::kByExpert},
+                                       {kDown, "backbone.layers.{}.mixer.experts.down_proj", Layout::kByExpert},
+                                       {kSharedUp, "backbone.layers.{}.mixer.shared_experts.up_proj.weight"},
+                                       {kSharedDown, "backbone.layers.{}.mixer.shared_experts.down_proj.weight"}};
+
+/// What each layer is, as transformers 5 names it: `layers_block_type`, or a letter for each layer.
+std::vector<std::string> nemotron_layers(ConfigReader& keys) {
+  std::vector<std::string> parts = keys.texts("layers_block_type");
+  for (std::string& part : parts)
+    if (part == "mamba" || part == "attention") part = part == "mamba" ? "linear_attention" : "full_attention";
+  if (!parts.empty()) return parts;
+  for (const char letter : keys.text("hybrid_override_pattern", ""))
+    parts.emplace_back(letter == 'M'   ? "linear_attention"
+                       : letter == '*' ? "full_attention"
+                       : letter == '-' ? "mlp"
+                       : letter == 'E' ? "moe"
+                                       : std::string(1, letter));
+  return parts;
+}
+
+/// Reads how many layers there are, and what each is; whether there are experts.
+bool read_nemotron_layers(ConfigReader& keys, ModelConfig& config) {
+  const std::vector<std::string> parts = nemotron_layers(keys);
+  const char* key = keys.has("layers_block_type") ? "layers_block_type" : "hybrid_override_pattern";
+  bool is_known = parts.size() <= kMostLayers;
+  for (const std::string& part : parts) {
+    const bool is_mlp = part == "mlp" || part == "moe";
+    is_known = is_known && (is_mlp || part == "linear_attention" || part == "full_attention");
+    config.recurrence.layers.push_back(part == "linear_attention");
+    config.attention_layers.push_back(part == "full_attention");
+    config.mlp_layers.push_back(is_mlp);
+    config.experts.layers.push_back(part == "moe");
+  }
+  if (!is_known || std::ranges::count(config.mlp_layers, true) == 0)
+    keys.problem(key, "linear_attention, full_attention, mlp or moe (M, *, - or E) for each layer, and an MLP in some");
+  config.n_layers = std::ssize(parts);
+  return std::ranges::count(config.experts.layers, true) > 0;
+}
+
+void read_nemotron_mixers(ConfigReader& keys, ModelConfig& config) {
+  RecurrenceConfig& mixer = config.recurrence;
+  mixer.kind = MixerKind::kStateSpace;
+  mixer.value_heads = keys.size("mamba_num_heads", kMostHeads, 128);
+  mixer.value_dim = keys.size("mamba_head_dim", kMostHeads, 64);
+  mixer.key_heads = keys.size("n_groups", kMostHeads, 8);
+  mixer.key_dim = keys.size("ssm_state_size", kMostHeads, 128);
+  if (mixer.value_heads % mixer.key_heads != 0)
+    keys.problem("n_groups", cat("a divisor of mamba_num_heads, ", mixer.value_heads));
+  mixer.taps = keys.size("conv_kernel", kMostHeads, 4);
+  mixer.taps_bias = keys.flag_or_true("use_conv_bias");
+  mixer.norm = MixerNorm::kGateFirst;
+  mixer.norm_groups = mixer.key_heads;
+  if (keys.text("mamba_hidden_act", "silu") != "silu") keys.problem("mamba_hidden_act", "silu");
+  read_step_limits(keys, mixer);
+}
+
+void read_nemotron_h(ConfigReader& keys, ModelConfig& config) {
+  const bool has_experts = read_nemotron_layers(keys, config);
+  const int64_t head_dim = keys.size("attention_head_dim", kMostHeads, 128);  // head_dim's name in older files
+  read_grouped_sizes(keys, config,
+                     {.layers = {},
+                      .default_positions = 4096,
+                      .default_heads = 32,
+                      .default_kv_heads = 8,
+                      .default_head_dim = head_dim});
+  config.norm = NormKind::kRmsPrecise;
+  config.norm_eps = keys.number("layer_norm_epsilon", 1e-5);
+  config.gated_mlp = false;
+  config.activation = read_activation(keys, "mlp_hidden_act", "relu2");
+  read_nemotron_mixers(keys, config);
+  for (const char* key : {"attention_bias", "mlp_bias", "use_bias", "residual_in_fp32"})
+    if (keys.flag(key)) keys.problem(key, "false or no such key");
+  const std::vector<bool> layers = config.experts.layers;
+  config.experts.layers.clear();
+  if (!has_experts) return;
+  if (keys.has("moe_latent_size")) keys.problem("moe_latent_size", "null or no such key: experts of hidden states");
+  read_corrected_experts(keys, config, {.count = 8, .chosen = 2, .d_ffn = 7688, .shared = 7688});
+  config.experts.shared = keys.size("moe_shared_expert_intermediate_size", kMostWide, 7688);
+  config.experts.layers = layers;
+}
+
+}  // namespace
+
+Family nemotron_h() {
+  return {.name = "Nemotron-H",
+          .architectures = {"NemotronHForCausalLM"},
+          .model_types = {"nemotron_h"},
+          .understood_keys = corrected_expert_keys({"hidden_size",
+                                                    "intermediate_size",
+                                                    "num_attention_heads",
+                                                    "num_key_value_heads",
+                                                    "head_dim",
+                                                    "attention_head_dim",
+                                                    "max_position_embeddings",
+                                                    "layers_block_type",
+                                                    "hybrid_override_pattern",
+                                                    "layer_norm_epsilon",
+                                                    "mlp_hidden_act",
+                                                    "mamba_hidden_act",
+                                                    "mamba_num_heads",
+                                                    "mamba_head_dim",
+                                                    "n_groups",
+                                                    "ssm_state_size",
+                                                    "conv_kernel",
+                                                    "use_conv_bias",
+                                                    "time_step_limit",
+                                                    "attention_bias",
+                                                    "mlp_bias",
+                                                    "use_bias",
+                                                    "residual_in_fp32",
+                                                    "moe_latent_size",
+                                                    "moe_shared_expert_intermediate_size"}),
+          .harmless_keys = {"num_hidden_layers", "expand", "chunk_size", "time_step_min", "time_step_max",
+                            "time_step_floor", "time_step_rank", "rms_norm_eps", "mamba_proj_bias",
+                            "mamba_ssm_cache_dtype", "use_mamba_kernels", "num_logits_to_keep", "hidden_dropout",
+                            "rescale_prenorm_residual", "moe_shared_expert_overlap", "num_nextn_predict_layers",
+                            "mtp_layers_block_type", "mtp_hybrid_override_pattern", "output_router_logits"},
+          .weights = rows_of({kNemotronRows}),
+          .other_names = {{{"backbone.", "model."}}},
+          .ignored_tensors = {"mtp.*"},
+          .read = read_nemotron_h};
+}
+
+}  // namespace lancet
