@@ -38,9 +38,14 @@ std::unique_ptr<Editor> make_memit(ConfigSection& editor) {
   LayeredOptions layered;
   layered.error_feedback = true;
   layered = parse_layered_options(editor, std::move(layered));
+  layered.text_budget = parse_text_budget(editor);
   layered.keeps_history = read(editor, LayeredSpec::kHistory);
   layered.weight = parse_solve_weight(editor, LayeredSpec::kCovarianceWeight);
   const double identity_weight = read(editor, LayeredSpec::kIdentityWeight);
+  if (layered.text_budget && layered.keeps_history)
+    editor.problem(LayeredSpec::kHistory.key, "expected false with text_budget, which holds earlier keys itself");
+  if (layered.text_budget && identity_weight > 0)
+    editor.problem(LayeredSpec::kIdentityWeight.key, "expected 0 with text_budget, which is of the statistics alone");
   return std::make_unique<MemitEditor>(std::move(layered), identity_weight);
 }
 

@@ -18,6 +18,7 @@
   ROW("evoedit", make_evoedit, "streams: a null space that shrinks with what was edited (RLSEdit)")         \
   ROW("betaedit", make_betaedit, "streams: a null space made again as edits come (BetaEdit)")               \
   ROW("ultraedit", make_ultraedit, "normalised gradients of a batch, no subject needed (arXiv 2505.14679)") \
+  ROW("stableedit", make_stableedit, "streams: the same with gradients whitened (StableEdit)")              \
   ROW("ft", make_ft, "fine-tuning, all target tokens at the prompt's last one (arXiv 2202.05262)")          \
   ROW("ft-l", make_ft_l, "the same with every entry's change limited (arXiv 2202.05262)")                   \
   ROW("ft-m", make_ft_m, "fine-tuning on the target tokens alone (EasyEdit)")                               \

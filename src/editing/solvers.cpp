@@ -8,6 +8,7 @@
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/kernels/cholesky.h"
+#include "triangular.h"
 
 namespace lancet {
 namespace {
@@ -18,12 +19,15 @@ Tensor solve_triangular(const Tensor& matrix, const Tensor& right_FN, bool upper
   return at::linalg_solve_triangular(matrix, right_FN.unflatten(0, {matrix.size(0), -1}), upper).flatten(0, 1);
 }
 
+}  // namespace
+
 Tensor solve_lower(const Tensor& lower, const Tensor& right) { return solve_triangular(lower, right, /*upper=*/false); }
 
-/// L^T x = right.
 Tensor solve_transposed(const Tensor& lower, const Tensor& right) {
   return solve_triangular(lower.mT(), right, /*upper=*/true);
 }
+
+namespace {
 
 /// Solves (I + gram) x = right, for a positive semidefinite gram, whose memory is used up.
 Tensor solve_lifted(Tensor gram, const Tensor& right) {

@@ -7,6 +7,7 @@
 
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
+#include "text_budget.h"
 
 namespace lancet {
 namespace {
@@ -136,19 +137,7 @@ void LayerPasses::change_layers(const LayerTargets& targets, std::span<const int
       realised.note_missing(parts(layers.size()) * problem.residuals_DN, targets.places);
     problem.weight = weight_for(options_.weight, {context, batch_.state, batch_.outcome}, layers[i],
                                 [&] { return method_.leverages(problem); });
-    Tensor inverse_gram_NN;  // root's
-    const Tensor lost_OI = lost_by_filters(layers[i]);
-    const WeightDelta delta = context.solve(layers[i], [&]() -> WeightDelta {
-      LayerProblem asked = problem;
-      if (lost_OI.defined()) asked.residuals_DN = asked.residuals_DN + torch::matmul(lost_OI, asked.keys_FN);
-      LayerSolution solution = method_.solve(asked);
-      inverse_gram_NN = std::move(solution.inverse_gram_NN);
-      if (!lost_OI.defined()) return by_request(solution.change, targets.groups, n_members);
-      return DenseDelta{to_dense(solution.change) - lost_OI};
-    });
-    const WeightDelta applied = apply(layers[i], delta);
-    if (!batch_.transaction.has_filter()) note_system(problem, targets, std::move(inverse_gram_NN));
-    if (options_.keeps_solved_keys) append_columns(batch_.state, history_name(layers[i]), problem.keys_FN);
+    const WeightDelta applied = change_layer(problem, targets);
     realised.note({.layer = layers[i],
                    .keys_FN = problem.keys_FN,
                    .residuals_DN = problem.residuals_DN,
@@ -157,6 +146,36 @@ void LayerPasses::change_layers(const LayerTargets& targets, std::span<const int
                   targets.places);
     progress.advance();
   }
+}
+
+/// Solves for a layer's change, applies it, and keeps what later batches need of it. Returns it as it was applied.
+WeightDelta LayerPasses::change_layer(const LayerProblem& problem, const LayerTargets& targets) const {
+  const EditContext& context = batch_.context;
+  const auto n_members = static_cast<int64_t>(targets.members.size());
+  if (options_.text_budget) {
+    const TextBudget budget(*options_.text_budget, context, batch_.transaction);
+    const WeightDelta applied = apply(problem.layer, context.solve(problem.layer, [&]() -> WeightDelta {
+      WeightDelta delta = budget.solve(problem);
+      const auto* columns = std::get_if<LowRankDelta>(&delta);
+      return columns == nullptr ? std::move(delta) : by_request(*columns, targets.groups, n_members);
+    }));
+    append_columns(batch_.state, history_name(problem.layer), budget.solved_columns(problem));
+    return applied;
+  }
+  Tensor inverse_gram_NN;  // root's
+  const Tensor lost_OI = lost_by_filters(problem.layer);
+  const WeightDelta delta = context.solve(problem.layer, [&]() -> WeightDelta {
+    LayerProblem asked = problem;
+    if (lost_OI.defined()) asked.residuals_DN = asked.residuals_DN + torch::matmul(lost_OI, asked.keys_FN);
+    LayerSolution solution = method_.solve(asked);
+    inverse_gram_NN = std::move(solution.inverse_gram_NN);
+    if (!lost_OI.defined()) return by_request(solution.change, targets.groups, n_members);
+    return DenseDelta{to_dense(solution.change) - lost_OI};
+  });
+  WeightDelta applied = apply(problem.layer, delta);
+  if (!batch_.transaction.has_filter()) note_system(problem, targets, std::move(inverse_gram_NN));
+  if (options_.keeps_solved_keys) append_columns(batch_.state, history_name(problem.layer), problem.keys_FN);
+  return applied;
 }
 
 /// What filters have taken off the layer's changes so far, where that is made up for: applied - wanted; undefined:

@@ -54,6 +54,16 @@ LayeredOptions parse_layered_options(ConfigSection& editor, LayeredOptions optio
   return options;
 }
 
+std::optional<double> parse_text_budget(ConfigSection& editor) {
+  const double share = read(editor, LayeredSpec::kTextBudget);
+  if (share == 0) return std::nullopt;
+  for (const std::string_view filter : {EditorSpec::kRect.key, EditorSpec::kRevive.key, EditorSpec::kPrune.key})
+    if (editor.has(filter))
+      editor.problem(LayeredSpec::kTextBudget.key, cat("expected it absent with ", filter,
+                                                       ", by which a change is another than was solved within it"));
+  return share;
+}
+
 std::vector<int64_t> layers_of(const LayeredOptions& options, const ModelConfig& config) {
   const bool one_by_one = options.order == EditOrder::kOneByOne;
   std::vector<int64_t> layers = options.layers ? *options.layers

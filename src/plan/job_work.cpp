@@ -192,7 +192,7 @@ Workload united(const Workload& one, const Workload& other) {
   if (other.backward) {
     const BackwardNeeds& ours = one.backward ? *one.backward : *other.backward;
     work.backward = {std::max(ours.batch, other.backward->batch), ours.trains_dense || other.backward->trains_dense,
-                     ours.projects || other.backward->projects};
+                     ours.projects || other.backward->projects, ours.whitens || other.backward->whitens};
   }
   if (one.optimizes_values) work.values_at = one.value_layer();
   if (!other.optimizes_values) return work;

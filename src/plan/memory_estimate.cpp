@@ -209,7 +209,8 @@ int64_t trained_bytes(const ModelConfig& config, const Workload& work, const Sta
     return projections + ((weights > 0 ? 4 * weights + 3 : 0) + arrived) * precise_bytes(work.dtype) * d * f;
   }
   // Inputs and gradients in f64, of each weight as gathered, of one also normalised; its system.
-  if (solved > 0) return 8 * tokens * ((solved + 3) * (d + f) + 2 * tokens);
+  const int64_t whitening = work.backward->whitens ? 8 * 8 * d * d : 0;
+  if (solved > 0) return whitening + 8 * tokens * ((solved + 3) * (d + f) + 2 * tokens);
   const int64_t together = std::min(work.backward->batch, work.together()) * work.values.row_tokens;
   return weights > 0 ? together * (d + f) * element_bytes(work) : 0;
 }

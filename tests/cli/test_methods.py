@@ -24,6 +24,7 @@ METHODS = {
     "evoedit": {"layers": [0, 1], "null_space_below": 0.5, "ridge": 0.5, **LOCATED},
     "betaedit": {"layers": [0, 1], "null_space_below": 0.5, "covariance_weight": 1, "ridge": 0.5, **LOCATED},
     "ultraedit": {"modules": {"gate": [3, 4, 5], "up": [3, 4, 5], "down": [3, 4, 5]}, "lr": 3e-3},
+    "stableedit": {"modules": {"down": [2, 3, 4, 5]}, "lr": 3e-3},
     "ft": {"modules": {"down": [4, 5]}, "lr": 1e-3},
     "ft-l": {"modules": {"down": [4, 5]}, "lr": 1e-3, "norm_constraint": 0.03},
     "ft-m": {"modules": {"down": [4, 5]}, "lr": 2e-3, "batch": 3},

@@ -141,6 +141,8 @@ GOOD = {
     "betaedit": of_method("betaedit", null_space_below="auto", covariance_weight=3000, ridge=10, refresh=5, revive={"energy": 0.2}, **LAYERED),
     "fed back": of_method("memit", history=True, rect={}, error_feedback=True, target_end="auto", **LAYERED),
     "ultraedit": of_method("ultraedit", target_end="none", modules={"gate": [1], "up": [1]}, lr=1e-3, batch=2, tokens="all"),
+    "stableedit": of_method("stableedit", modules={"down": [1]}, lr=1e-3, batch=2, tokens="all", ridge=10, warm_up=20),
+    "text budget": of_method("memit", text_budget=0.01),
     "ft": of_method("ft", modules="auto", lr=1e-3, steps=2, weight_decay=0, batch=1, stop_loss=0),
     "ft-l": of_method("ft-l", norm_constraint=0.1),
     "ft-m": of_method("ft-m", norm_constraint=None, order="breadth-first", target_end="eos", batch=3),
@@ -315,7 +317,7 @@ def wrong_values(schema, keys, place):
     return wrong
 
 
-@pytest.mark.parametrize("method", ["memit", "rome", "r-rome", "emmet", "alphaedit", "pmet", "nse", "evoedit", "betaedit", "ultraedit", "ft", "ft-l", "ft-m", "crispedit"])
+@pytest.mark.parametrize("method", ["memit", "rome", "r-rome", "emmet", "alphaedit", "pmet", "nse", "evoedit", "betaedit", "ultraedit", "stableedit", "ft", "ft-l", "ft-m", "crispedit"])
 def test_a_wrong_value_of_every_option_is_told_by_both(lancet, schema, validator, method):
     keys = {key: part for key, part in schema["$defs"][f"editor-{method}"]["properties"].items() if key not in ("method", "preset")}
     wrong = wrong_values(schema, keys, "editor")
@@ -332,7 +334,7 @@ def test_a_wrong_value_of_every_option_is_told_by_both(lancet, schema, validator
 
 def test_every_option_of_every_method_is_accepted_by_the_program(lancet, schema, validator):
     """Options of one method beside another one's are refused by both; a method's own defaults are taken by both."""
-    for method in ["memit", "rome", "r-rome", "emmet", "alphaedit", "pmet", "nse", "evoedit", "betaedit", "ultraedit", "ft", "ft-l", "ft-m", "crispedit"]:
+    for method in ["memit", "rome", "r-rome", "emmet", "alphaedit", "pmet", "nse", "evoedit", "betaedit", "ultraedit", "stableedit", "ft", "ft-l", "ft-m", "crispedit"]:
         job = of_method(method)
         for key, part in schema["$defs"][f"editor-{method}"]["properties"].items():
             if "default" in resolved(schema, part):

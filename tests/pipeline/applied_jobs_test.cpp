@@ -30,6 +30,7 @@ const std::vector<std::pair<std::string, std::string>> kAppliedMethods{
      "{method: nse, layers: [0, 1], covariance_weight: 20, residual_above: 0, residual_below: 1e9, passes: 2, "
      "values: {steps: 3, lr: 0.1, batch: 2}, contexts: ['{}']}"},
     {"ultraedit", "{method: ultraedit}"},
+    {"budgeted", "{method: memit, text_budget: 1e-4, layers: [0, 1], values: {steps: 3, lr: 0.1}, contexts: ['{}']}"},
     {"ft-m", "{method: ft-m, steps: 3}"},
     {"rect",
      "{method: memit, layers: [0, 1], covariance_weight: 20, rect: {keep: 0.4}, values: {steps: 3, lr: 0.1, batch: 2}, "

@@ -199,6 +199,7 @@ INSTANTIATE_TEST_SUITE_P(
                       ContinuedMethod{
                           "anchored",
                           "{method: memit, norm_anchor: {mode: rescale, limit: 3}, prune: {log_base: 1.1}, " LOCATE},
+                      ContinuedMethod{"stableedit", "{method: stableedit, lr: 1e-3, modules: {down: [1, 2]}}"},
                       ContinuedMethod{"rome", "{method: rome, rect: {keep: 0.5}, " LOCATE},
                       ContinuedMethod{"ultraedit", "{method: ultraedit, lr: 1e-3, " MODULES},
                       ContinuedMethod{"ft", "{method: ft-m, steps: 3, " MODULES}),

@@ -33,6 +33,7 @@ std::string options_of(const std::string& method) {
       {"evoedit", "layers: [0, 2], null_space_below: 1.0, targets: replay"},
       {"betaedit", "layers: [1, 2], null_space_below: 1.0, covariance_weight: 2, ridge: 0.5, refresh: 2"},
       {"ultraedit", "modules: {gate: [0, 2], up: [1], down: [3]}, lr: 1e-3, batch: 2"},
+      {"stableedit", "modules: {down: [0, 2, 3]}, lr: 1e-3, batch: 2, tokens: all, ridge: 2"},
       {"ft", "modules: {down: [0, 3]}, steps: 3"},
       {"ft-l", "modules: {gate: [1], down: [2]}, steps: 3, norm_constraint: 1e-3"},
       {"crispedit", "modules: {down: [0, 3]}, steps: 3, batch: 2, energy: 0.7, projected: steps, neighbours: 1"},

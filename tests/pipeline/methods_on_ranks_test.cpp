@@ -114,6 +114,8 @@ const RankedMethod kRankedMethods[] = {
     {"r_rome", "method: r-rome, covariance: false"},
     {"nse", "method: nse, covariance_weight: 20, residual_above: 0.01, neurons: 0.6"},
     {"ultraedit", "method: ultraedit, lr: 1e-3, batch: 2"},
+    {"stableedit", "method: stableedit, lr: 1e-3, batch: 2, tokens: all"},
+    {"memit_budgeted", "method: memit, covariance_weight: 20, text_budget: 1e-4"},
     {"ft", "method: ft, steps: 3"},
     {"ft_l", "method: ft-l, steps: 3, batch: 2, norm_constraint: 1e-3"},
     {"crispedit", "method: crispedit, steps: 3, batch: 2, energy: 0.7, neighbours: 1, order: breadth-first"},
@@ -125,9 +127,9 @@ class MethodsOnRanks : public ::testing::TestWithParam<RankedMethod> {};
 TEST_P(MethodsOnRanks, EditAsOneProcessDoes) {
   const TinyModel tiny;
   std::string options = GetParam().options;
-  const bool bends = options.starts_with("method: crispedit");
+  const bool is_down = options.starts_with("method: crispedit") || options.starts_with("method: stableedit");
   const bool locates = !options.starts_with("method: ft") && !options.starts_with("method: ultraedit");
-  options += bends ? ", modules: {down: [1, 2]}" : locates ? kLocate : kModules;
+  options += is_down ? ", modules: {down: [1, 2]}" : locates ? kLocate : kModules;
   const Result single = edit(tiny, options, alone());
   for (const int64_t size : {2, 3}) {
     std::vector<Result> runs(static_cast<size_t>(size));

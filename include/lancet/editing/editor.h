@@ -31,6 +31,7 @@ struct BackwardNeeds {
   int64_t batch = 1;         ///< requests of one pass
   bool trains_dense = true;  ///< each weight's whole change with Adam; else inputs and gradients of the tokens
   bool projects = false;     ///< gradients go through two bases of each weight
+  bool whitens = false;      ///< gradients go through a matrix of their size, of down projections
 };
 
 /// What a method needs of its requests and of the job.
@@ -67,7 +68,6 @@ class EditContext {
         work_(work) {}
 
   virtual ~EditContext() = default;
-
   /// Sets where solved systems are noted from now on, on root. Null: nowhere, as at first.
   void keep_systems_in(std::vector<SolvedSystem>* systems) { systems_ = systems; }
 
@@ -85,7 +85,7 @@ class EditContext {
   virtual OptimizedValues optimize_values(std::span<const PreparedRequest> requests, int64_t layer,
                                           const ValueOptions& options) const;
 
-  /// Collective. Those of `requests` that optimize_values() has under way together when it takes most memory.
+  /// Collective: those of `requests` that optimize_values() has under way together when it takes most memory.
   std::vector<PreparedRequest> heaviest(std::span<const PreparedRequest> requests, int64_t layer,
                                         const ValueOptions& options) const;
 

@@ -81,6 +81,7 @@ class LayerPasses {
   Tensor missing(RequestStates& states, const LayerTargets& targets, int64_t layer) const;
   Tensor of_projection(const Tensor& missing_ND) const;
   void note_system(const LayerProblem& problem, const LayerTargets& targets, Tensor inverse_gram_NN) const;
+  WeightDelta change_layer(const LayerProblem& problem, const LayerTargets& targets) const;
   Tensor lost_by_filters(int64_t layer) const;
   WeightDelta apply(int64_t layer, const WeightDelta& wanted) const;
   void note_near_keys(const LayerTargets& targets, const Tensor& keys_FN) const;

@@ -60,6 +60,7 @@ struct LayeredOptions {
   bool keeps_history = false;                     ///< keys of earlier batches, measured after them
   bool keeps_solved_keys = false;                 ///< keys of earlier batches, as they were solved for
   bool error_feedback = false;                    ///< what a filter took off is made up for by the next change
+  std::optional<double> text_budget;              ///< TextBudget's share: every change is solved under it
   bool values_on_unedited = false;                ///< values are found on the weights from before the first batch
   int64_t passes = 1;                             ///< passes over the layers, at most; EditOrder::kTogether alone
   ResidualBounds residuals;
@@ -70,6 +71,9 @@ struct LayeredOptions {
 /// order is kTogether also `targets`, but for Spread::kRoot, and `blue` where its values are found on the weights as
 /// edited so far.
 LayeredOptions parse_layered_options(ConfigSection& editor, LayeredOptions defaults);
+
+/// `text_budget`; nullopt: none. It is refused beside what changes weights after their solves.
+std::optional<double> parse_text_budget(ConfigSection& editor);
 
 /// The layers that are changed, ascending. Throws: ConfigError when they do not fit the model.
 std::vector<int64_t> layers_of(const LayeredOptions& options, const ModelConfig& config);

@@ -5,6 +5,7 @@
 
 namespace lancet {
 
+inline constexpr std::string_view kOneStepMethods = "ultraedit stableedit";
 inline constexpr std::string_view kTuningMethods = "ft ft-l ft-m crispedit";
 
 struct ModulesSpec {
@@ -19,29 +20,42 @@ struct ModulesSpec {
 };
 
 struct GradientSpec {
-  static constexpr SectionOption kModules{{.key = "modules",
-                                           .meaning = "projections that are changed",
-                                           .methods = "ultraedit ft ft-l ft-m crispedit",
-                                           .affects = Affects::kState},
-                                          ModulesSpec::kAll,
-                                          Shape::kKeysOrAuto,
-                                          "`ultraedit`: gate and up, from the middle on an eighth of the depth, at "
-                                          "most five layers; `ft*`: down, one layer "
-                                          "at two thirds of the depth; `crispedit`: down, from three fifths on "
-                                          "an eighth of the depth, at most five layers"};
+  static constexpr SectionOption kModules{
+      {.key = "modules",
+       .meaning = "projections that are changed",
+       .methods = "ultraedit stableedit ft ft-l ft-m crispedit",
+       .affects = Affects::kState},
+      ModulesSpec::kAll,
+      Shape::kKeysOrAuto,
+      "`ultraedit`: gate and up, from the middle on an eighth of the depth, at "
+      "most five layers; `ft*`: down, one layer "
+      "at two thirds of the depth; `stableedit`, `crispedit`: down, from three fifths on "
+      "an eighth of the depth, at most five layers"};
   static constexpr NumberOption kUltraLr{
-      {.key = "lr", .meaning = "learning rate of the one step", .methods = "ultraedit"},
+      {.key = "lr", .meaning = "learning rate of the one step", .methods = kOneStepMethods},
       {.min = 1e-300},
       1e-6,
       kTriedFar};
   static constexpr IntegerOption kUltraBatch{
-      {.key = "batch", .meaning = "requests of one backward pass", .methods = "ultraedit", .unit = "requests"},
+      {.key = "batch", .meaning = "requests of one backward pass", .methods = kOneStepMethods, .unit = "requests"},
       {.min = 1},
       10};
   static constexpr std::string_view kTokenNames[] = {"answer", "all"};
   static constexpr ChoiceOption kTokens{
-      {.key = "tokens", .meaning = "the positions that predict the target, or all", .methods = "ultraedit"},
+      {.key = "tokens", .meaning = "the positions that predict the target, or all", .methods = kOneStepMethods},
       kTokenNames};
+  static constexpr NumberOption kStableRidge{{.key = "ridge",
+                                              .meaning = "added to the solve's diagonal, which keeps the change small",
+                                              .methods = "stableedit"},
+                                             {.min = 1e-300},
+                                             1.0};
+  static constexpr IntegerOption kWarmUp{
+      {.key = "warm_up",
+       .meaning = "first requests of a stream whose gradients are standardised alone, not whitened",
+       .methods = "stableedit",
+       .unit = "requests"},
+      {.min = 0},
+      0};
   static constexpr IntegerOption kSteps{
       {.key = "steps", .meaning = "passes over all requests, at most", .methods = kTuningMethods}, {.min = 1}, 25};
   static constexpr NumberOption kLr{
@@ -107,23 +121,11 @@ struct GradientSpec {
                                                  {.min = 1e-12},
                                                  1.0,
                                                  kTriedFar};
-  static constexpr AnyOption kAll[] = {&kModules,
-                                       &kUltraLr,
-                                       &kUltraBatch,
-                                       &kTokens,
-                                       &kSteps,
-                                       &kLr,
-                                       &kWeightDecay,
-                                       &kBatch,
-                                       &kStopLoss,
-                                       &kNormConstraint,
-                                       &kOwnNormConstraint,
-                                       &kOrder,
-                                       &kEnergy,
-                                       &kProjected,
-                                       &kNeighbours,
-                                       &kNeighbourWeight,
-                                       &kCrispBatch};
+  static constexpr AnyOption kAll[] = {&kModules,           &kUltraLr,         &kUltraBatch, &kTokens,
+                                       &kStableRidge,       &kWarmUp,          &kSteps,      &kLr,
+                                       &kWeightDecay,       &kBatch,           &kStopLoss,   &kNormConstraint,
+                                       &kOwnNormConstraint, &kOrder,           &kEnergy,     &kProjected,
+                                       &kNeighbours,        &kNeighbourWeight, &kCrispBatch};
 };
 
 }  // namespace lancet

@@ -133,6 +133,14 @@ struct LayeredSpec {
        .methods = "memit alphaedit nse",
        .affects = Affects::kState},
       false};
+  static constexpr NumberOption kTextBudget{
+      {.key = "text_budget",
+       .meaning = "most that all batches together may move a projection's outputs on text, as a share of their mean "
+                  "square; earlier keys are held; 0: no limit",
+       .methods = "memit",
+       .affects = Affects::kState},
+      {.min = 0},
+      0.0};
   static constexpr std::string_view kTargetsNames[] = {"last", "replay"};
   static constexpr ChoiceOption kTargets{
       {.key = "targets",
@@ -157,7 +165,6 @@ struct LayeredSpec {
                                               .methods = kLayeredMethods,
                                               .affects = Affects::kState},
                                              NormAnchorSpec::kAll};
-
   /// Options in the order in which a tune draws: another one gives other choices from the same seed.
   static constexpr AnyOption kAll[] = {&kLayers,
                                        &kValues,
@@ -185,7 +192,8 @@ struct LayeredSpec {
                                        &kCompat,
                                        &kNormAnchor,
                                        &kTargets,
-                                       &kErrorFeedback};
+                                       &kErrorFeedback,
+                                       &kTextBudget};
 };
 
 }  // namespace lancet

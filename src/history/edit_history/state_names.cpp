@@ -22,12 +22,15 @@ constexpr std::string_view kCurvature = "curvature.";
                             shape_text(got.sizes())));
 }
 
-/// Keys of earlier edits at a layer's down projection, a column each.
-void check_keys(const std::string& name, const Tensor& tensor, const std::map<int64_t, int64_t>& inputs) {
+/// Keys of earlier edits at a layer's down projection, a column each; with a text budget what they got below them.
+void check_keys(const std::string& name, const Tensor& tensor, const std::map<int64_t, int64_t>& inputs,
+                int64_t d_model) {
   const std::optional<int64_t> layer = parse_whole_number(name.substr(kHistoryPrefix.size()));
   const auto found = inputs.find(layer.value_or(-1));
   if (found == inputs.end()) refuse_state(name, "the keys of one of the model's layers", tensor);
-  if (tensor.dim() != 2 || tensor.size(0) != found->second || !tensor.is_floating_point())
+  const bool has_size =
+      tensor.dim() == 2 && (tensor.size(0) == found->second || tensor.size(0) == found->second + d_model);
+  if (!has_size || !tensor.is_floating_point())
     refuse_state(name, cat("floats [", found->second, ", n], a column for each key"), tensor);
 }
 
@@ -43,11 +46,17 @@ void check_curvature(const std::string& name, const Tensor& tensor, const std::m
     refuse_state(name, cat("floats [", size, ", n], a column for each token"), tensor);
 }
 
-/// Running sums over the inputs and gradients of projections of one shape: "normaliser.48x32.mean".
+/// Running sums over the inputs and gradients of projections of one shape: "normaliser.48x32.mean"; ".scatter": of
+/// products of the gradients.
 void check_normaliser(const std::string& name, const Tensor& tensor) {
   const std::vector<std::string> parts = split(name, '.');
   const std::vector<std::string> sizes = split(parts.size() == 3 ? parts[1] : "", 'x');
   const auto size = [&](size_t i) { return i < sizes.size() ? parse_whole_number(sizes[i]).value_or(-1) : -1; };
+  if (parts.back() == "scatter") {
+    if (tensor.dim() != 2 || tensor.size(0) != size(1) || tensor.size(1) != size(1))
+      refuse_state(name, "a number for each two outputs", tensor);
+    return;
+  }
   const bool is_count = parts.back() == "count";
   if (is_count ? tensor.numel() != 1 : tensor.dim() != 1 || tensor.size(0) != size(0) + size(1))
     refuse_state(name, is_count ? "one number" : "a number for each input and output", tensor);
@@ -65,10 +74,10 @@ void check_state(const StateStep& step, const ModelConfig& config) {
       continue;
     }
     if (!name.starts_with(kHistoryPrefix)) refuse_state(name, "the keys of a layer", tensor);
-    check_keys(name, tensor, inputs);
+    check_keys(name, tensor, inputs, config.d_model);
   }
   for (const auto& [name, tensor] : step.replaced) {
-    if (name.starts_with(kHistoryPrefix)) check_keys(name, tensor, inputs);
+    if (name.starts_with(kHistoryPrefix)) check_keys(name, tensor, inputs, config.d_model);
     if (name.starts_with(kCurvature)) check_curvature(name, tensor, inputs, config.d_model);
     if (name.starts_with("normaliser.")) check_normaliser(name, tensor);
     if ((name.starts_with("auto.") || name.starts_with("norm_anchor.")) && tensor.numel() != 1)

@@ -26,6 +26,8 @@ VALUES = dict(steps=8, lr=0.5, weight_decay=0.001, clamp=4.0, kl=0.0625, stop_lo
 LOCATED = dict(layers=LAYERS, values=VALUES, contexts=CONTEXTS)
 ROME = LOCATED | dict(layers=[1], covariance=True)
 ULTRAEDIT = dict(method="ultraedit", modules={"gate": [2, 3], "up": [3], "down": [4]}, lr=1e-3)
+STABLEEDIT = dict(method="stableedit", modules={"down": [2, 4, 6]}, lr=1e-3, ridge=2.0, warm_up=11, tokens="all", batch=4)
+STREAM = [[*range(0, 11)], [*range(11, 22)], [*range(22, 24)]]  # the second batch is the first that whitens
 FINE_TUNE = dict(modules={"up": [5], "down": [4, 6]}, steps=6, lr=5e-4, batch=1, weight_decay=0.0, stop_loss=0.01)
 
 CRISPEDIT = dict(method="crispedit", modules={"down": [4, 5]}, steps=6, lr=2e-3, batch=2, weight_decay=0.0, stop_loss=0.01,
@@ -47,6 +49,7 @@ def sections():
         "memit-revive": (memit | dict(revive=dict(energy=0.1)), one),
         "memit-rect-feedback": (memit | dict(history=True, rect=dict(keep=0.4), error_feedback=True), two),
         "memit-revive-feedback": (memit | dict(history=True, revive=dict(energy=0.1), error_feedback=True), two),
+        "memit-budget": (memit | dict(text_budget=0.001), [*two, [3, 300]]),
         "evoedit": (dict(method="evoedit", null_space_below=0.5, ridge=0.5, **LOCATED), two),
         "betaedit": (dict(method="betaedit", null_space_below=0.5, covariance_weight=2.0, ridge=0.5, refresh=2, **LOCATED), two),
         "memit-blue": (memit | dict(blue=True), one),
@@ -65,6 +68,7 @@ def sections():
         "r-rome-original": (dict(method="r-rome", keys="original", **ROME), one),
         "ultraedit-answer": (ULTRAEDIT | dict(tokens="answer", batch=2), two),
         "ultraedit-all": (ULTRAEDIT | dict(tokens="all", batch=1), two),
+        "stableedit": (STABLEEDIT, STREAM),
         "ft": (FINE_TUNE | dict(method="ft"), mixed),
         "ft-l": (FINE_TUNE | dict(method="ft-l", batch=2, norm_constraint=1e-3), mixed),
         "ft-m-breadth-first": (FINE_TUNE | dict(method="ft-m", batch=2, order="breadth-first", target_end="eos"), [[0, 298, 1, 335, 3]]),

@@ -1,5 +1,5 @@
-"""MEMIT, EMMET, AlphaEdit, PMET, EvoEdit and BetaEdit, with history, the norm anchor, BLUE, forward replay and error feedback: LU
-and inverses, full matrices."""
+"""MEMIT, EMMET, AlphaEdit, PMET, EvoEdit and BetaEdit, with history, the norm anchor, BLUE, forward replay, error feedback and
+the text budget: LU and inverses, full matrices."""
 import math
 
 import torch
@@ -139,6 +139,47 @@ class Feedback:
         return changes
 
 
+class Budget:
+    """LyapLock: Delta = [R K^T + V_h K_h^T - W H - mu T C] (K K^T + H + mu C)^-1, T = W - W0, V_h the values that earlier keys
+    K_h were left with, H = K_h K_h^T; mu is the least one, from lambda on, with tr(T C T^T) within the share of tr(W0 C W0^T)."""
+
+    def __init__(self, bench, section, history):
+        self.bench, self.section, self.history, self.unedited = bench, section, history, {}
+        self.values = {layer: 0 for layer in section["layers"]}  # V_h K_h^T
+        self.bound = []  # by change: mu / lambda
+
+    def change(self, model, layer, keys, residual):
+        (name,) = model.names_of("down", layer)
+        w, c = model.weights[name].double(), self.bench.covariances[layer]
+        w0 = self.unedited.setdefault(name, w)
+        wanted = residual @ keys.T + self.values[layer] - w @ self.history[layer]
+        most = self.section["text_budget"] * torch.trace(w0 @ c @ w0.T)
+
+        def solved(mu):
+            system = keys @ keys.T + self.history[layer] + mu * c
+            delta = torch.linalg.solve(system, (wanted - mu * (w - w0) @ c).T).T
+            total = w - w0 + delta
+            return delta, torch.trace(total @ c @ total.T)
+
+        low = high = self.section["covariance_weight"]
+        delta, moved = solved(high)
+        while moved > most:
+            low, high = high, 2 * high
+            delta, moved = solved(high)
+        while high - low > 1e-11 * high:
+            middle = (low + high) / 2
+            trial, moved = solved(middle)
+            if moved > most:
+                low = middle
+            else:
+                high, delta = middle, trial
+        self.bound.append(high / self.section["covariance_weight"])
+        changes = model.change_kind("down", layer, delta)
+        self.values[layer] = self.values[layer] + model.weights[name].double() @ keys @ keys.T
+        self.history[layer] = self.history[layer] + keys @ keys.T
+        return changes
+
+
 def edit_layers(bench, model, requests, targets, layers, section, solve):
     """Layers ascending: keys, the residual's share, delta = solve(layer, K [f, n], R [d, n])."""
     is_pmet, deltas = section["method"] == "pmet", {}
@@ -150,7 +191,7 @@ def edit_layers(bench, model, requests, targets, layers, section, solve):
         residual = ((targets[aim] - now) / (math.sqrt(left) if is_pmet else left)).T
         if places_of(section, model)[0] == "block":
             residual = residual / model.block_scale
-        if isinstance(solve, Feedback):
+        if isinstance(solve, (Feedback, Budget)):
             deltas |= solve.change(model, layer, keys, residual)
         else:
             deltas |= model.change_kind("down", layer, solve(layer, keys, residual))
@@ -165,6 +206,9 @@ def edit(bench, section, batches):
     if section.get("error_feedback"):
         assert method == "memit"
         solve = Feedback(bench, section, history)
+    if section.get("text_budget"):
+        assert method == "memit" and not section.get("history")
+        solve = Budget(bench, section, history)
     stages = [layers[:1], layers[-1:]] if section.get("blue") else [layers]  # BLUE: each with values of its own
     changes = []
     for requests in batches:
@@ -177,4 +221,6 @@ def edit(bench, section, batches):
                 keys = bench.keys(model, requests, section["contexts"], layer).T
                 history[layer] += keys @ keys.T
         changes.append(deltas)
+    if isinstance(solve, Budget):
+        assert min(solve.bound) == 1 < max(solve.bound), "a budget that some changes meet by themselves and others do not"
     return changes

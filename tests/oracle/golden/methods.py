@@ -16,6 +16,7 @@ METHODS = {
     "rome": rome.edit,
     "r-rome": rome.edit,
     "ultraedit": training.ultraedit,
+    "stableedit": training.ultraedit,
     "ft": training.fine_tune,
     "ft-l": training.fine_tune,
     "ft-m": training.fine_tune,

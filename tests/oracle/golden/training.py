@@ -1,4 +1,4 @@
-"""UltraEdit by its primal system with autograd's own gradients; FT, FT-L and FT-M by torch's Adam on the weights themselves."""
+"""UltraEdit and StableEdit by their primal system with autograd's own gradients; FT, FT-L and FT-M by torch's Adam on the weights themselves."""
 import torch
 from bench import padded, untouched
 
@@ -27,6 +27,8 @@ def log_p_at(model, ids, touch, places):
 
 
 class Normaliser:
+    correction = 1  # of the variance of a pass's rows
+
     def __init__(self, size):
         self.n, self.mean, self.var = 0, torch.zeros(size, dtype=torch.float64), torch.zeros(size, dtype=torch.float64)
 
@@ -34,12 +36,37 @@ class Normaliser:
         b, drift = len(x), x.mean(0) - self.mean
         total = self.n + b
         self.mean = self.mean + b * drift / total
-        spread = b * x.var(0) if b > 1 else 0
+        spread = b * x.var(0, correction=self.correction) if b > 1 else 0
         self.var = self.var + spread + self.n * b * drift**2 / total
         self.n = total
 
     def __call__(self, x):
         return (x - self.mean) / ((self.var / (self.n - 1 + EPS)).sqrt() + EPS)
+
+
+class Whitener(Normaliser):
+    """StableEdit's, which keeps all rows: what is whitened is the side of the gradients, of `size` numbers."""
+
+    correction = 0
+
+    def __init__(self, size, gradients, ridge_of_spectrum=1e-6):
+        super().__init__(size)
+        self.rows, self.gradients, self.least, self.is_warm = [], gradients, ridge_of_spectrum, True
+
+    def update(self, x):
+        super().update(x)
+        self.rows.extend(x)
+
+    def __call__(self, x):
+        unit, d = super().__call__(x), self.gradients
+        if self.is_warm or self.n <= d + 1:
+            return unit
+        seen = torch.stack(self.rows)[:, -d:]
+        centred = seen - seen.mean(0)
+        covariance = centred.T @ centred / (self.n - d - 1 + EPS)
+        spectrum, vectors = torch.linalg.eigh(covariance)
+        root = vectors @ torch.diag(spectrum.clamp(min=self.least) ** -0.5) @ vectors.T
+        return torch.cat((unit[:, :-d], (x[:, -d:] - seen.mean(0)) @ root), 1)
 
 
 def gradients(model, rows, modules, tokens):
@@ -65,22 +92,26 @@ def gradients(model, rows, modules, tokens):
 
 def ultraedit(bench, section, batches):
     model, changes, normalisers = bench.fresh(section), [], {}
-    modules, size = modules_of(section), section["batch"]
+    modules, size, edits = modules_of(section), section["batch"], 0
     for requests in batches:
         rows, parts, deltas = texts(bench, requests, section), [], {}
         for start in range(0, len(rows), size):
             parts.append(gradients(model, rows[start : start + size], modules, section["tokens"]))
             for x, g in parts[-1]:
                 shape = x.shape[1], g.shape[1]
-                normalisers.setdefault(shape, Normaliser(sum(shape))).update(torch.cat((x, g), 1))
+                made = Whitener(sum(shape), shape[1]) if section["method"] == "stableedit" else Normaliser(sum(shape))
+                normalisers.setdefault(shape, made).update(torch.cat((x, g), 1))
+        for normaliser in normalisers.values():
+            normaliser.is_warm = edits < section.get("warm_up", 0)
         for index, module in enumerate(modules):
             x, g = (torch.cat([part[index][side] for part in parts]) for side in (0, 1))
             unit = normalisers[x.shape[1], g.shape[1]](torch.cat((x, g), 1))
             x_unit, g_unit = unit[:, : x.shape[1]], unit[:, x.shape[1] :]
             v = -section["lr"] * (x_unit**2).sum(1, keepdim=True) * g_unit
-            system = x.T @ x + torch.eye(x.shape[1], dtype=x.dtype)
+            system = x.T @ x + section.get("ridge", 1) * torch.eye(x.shape[1], dtype=x.dtype)
             deltas |= model.change_kind(*module, torch.linalg.solve(system, x.T @ v).T)
         changes.append(deltas)
+        edits += len(requests)
     return changes
 
 

@@ -321,7 +321,11 @@ TEST_F(LayeredEditorTest, RefusesWrongOptions) {
       {"{method: ft-m, modules: {down: [1, 1]}}", "stands twice"},
       {"{method: ultraedit, modules: {gate: [1]}, tokens: some}", "tokens"},
       {"{method: memit, layers: [1], rect: {keep: 1.5}}", "rect.keep"},
-      {"{method: memit, layers: [1], prune: {log_base: 1}}", "prune.log_base"}};
+      {"{method: memit, layers: [1], prune: {log_base: 1}}", "prune.log_base"},
+      {"{method: memit, text_budget: 0.1, rect: {}}", "editor.text_budget: expected it absent with rect"},
+      {"{method: memit, text_budget: 0.1, history: true}", "editor.history: expected false with text_budget"},
+      {"{method: memit, text_budget: 0.1, identity_weight: 1}", "editor.identity_weight: expected 0"},
+      {"{method: alphaedit, text_budget: 0.1}", "editor.text_budget"}};
   for (const auto& [yaml, part] : cases)
     EXPECT_NE(refused(yaml).find(part), std::string::npos) << yaml << refused(yaml);
 }

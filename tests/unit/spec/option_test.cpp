@@ -40,7 +40,7 @@ TEST(Option, SaysWhatItMeans) {
 
 TEST(Option, StandsOnceInItsSectionForEachMethod) {
   for (const char* method : {"memit", "rome", "r-rome", "emmet", "alphaedit", "pmet", "nse", "evoedit", "betaedit",
-                             "ultraedit", "ft", "ft-l", "ft-m", "crispedit"}) {
+                             "ultraedit", "stableedit", "ft", "ft-l", "ft-m", "crispedit"}) {
     std::set<std::string> keys;
     for (const PlacedOption& placed : placed_options(JobSpec::kAll, method))
       EXPECT_TRUE(keys.insert(placed.key).second) << method << ": " << placed.key;
@@ -127,8 +127,8 @@ TEST(StateOptions, AreThoseThatContinueFromCompares) {
     if (base_of(option).affects == Affects::kState) state.insert(base_of(option).key);
     if (base_of(option).affects == Affects::kChosenState) chosen.insert(base_of(option).key);
   }
-  EXPECT_EQ(state,
-            (std::set<std::string_view>{"blue", "error_feedback", "history", "layers", "modules", "norm_anchor"}));
+  EXPECT_EQ(state, (std::set<std::string_view>{"blue", "error_feedback", "history", "layers", "modules", "norm_anchor",
+                                               "text_budget"}));
   EXPECT_EQ(chosen, (std::set<std::string_view>{"covariance_weight", "ridge"}));
 }
 
