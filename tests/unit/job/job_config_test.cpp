@@ -58,7 +58,7 @@ TEST(JobConfig, IsToldAllItsProblemsThoseOfItsEditorAmongThem) {
             "job:2: editor.layer: expected an integer from 0 to 9, got 12\n"
             "job:2: editor.layr: unknown key; did you mean layer? Known here: method, layer\n"
             "job:1: requests: the list is empty, expected at least one {prompt, subject, target}\n"
-            "job:3: evaluate: 'eficacy': expected efficacy. Did you mean efficacy?\n"
+            "job:3: evaluate: 'eficacy': expected efficacy, mirage. Did you mean efficacy?\n"
             "job:4: accept: 'efficacy_bits': is no share from 0 to 1: expected a metric that is one\n"
             "job:4: accept: 'efficacy_bits': is not measured: add efficacy to evaluate\n"
             "job:4: accept: 'portability_x': is not measured: add efficacy to evaluate\n"

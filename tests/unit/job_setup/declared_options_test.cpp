@@ -102,19 +102,32 @@ TEST(DeclaredOptions, NameMethodsThatThereAre) {
       EXPECT_TRUE(method.empty() || known.contains(method)) << placed.key << ": " << method;
 }
 
+/// Takes the options of a server as judge, or those of a program: they exclude one another.
+void set_judge(ConfigTree& job, bool is_program) {
+  ConfigTree evaluate = *job.find("evaluate"), judge = *evaluate.find("judge");
+  for (const std::string& key : split(is_program ? JudgeSpec::kCommand.replaces : JudgeSpec::kCommand.key, ' '))
+    judge.erase(key);
+  if (is_program) judge.set("command", ConfigTree::list({word("program")}));
+  evaluate.set("judge", judge);
+  job.set("evaluate", evaluate);
+}
+
 /// A job of every option. `statistics`: what is taken from its section, since ways to have them exclude one another.
 ConfigTree whole_job(std::initializer_list<std::string_view> statistics) {
   ConfigTree job = sample_map(JobSpec::kAll, "alphaedit");
   ConfigTree taken = ConfigTree::map();
   for (const std::string_view key : statistics) taken.set(std::string(key), *job.find("statistics")->find(key));
   job.set("statistics", taken);
+  set_judge(job, false);
   return job;
 }
 
 TEST(DeclaredOptions, OfAJobAreThoseThatItReads) {
   Keys read;
+  ConfigTree judged = whole_job({"import_null_space"});
+  set_judge(judged, true);
   for (const ConfigTree& job : {whole_job({"corpus", "tokens", "document_tokens", "ridge", "save_every_s", "cache"}),
-                                whole_job({"import", "import_gradients"}), whole_job({"import_null_space"})})
+                                whole_job({"import", "import_gradients"}), judged})
     EXPECT_NO_THROW(add_keys(parse_job(job, "/jobs", "job", JobPurpose::kEdit).resolved, "", read)) << to_yaml(job);
   EXPECT_EQ(read, declared(JobSpec::kAll, "alphaedit"));
 }
