@@ -4,23 +4,13 @@
 // earlier keys, P is never formed, and no request is skipped for a small residual.
 #include <torch/types.h>
 
-#include <limits>
-
 #include "lancet/editor_parts/layered_editor.h"
 #include "lancet/editor_parts/null_space_rule.h"
+#include "lancet/editor_parts/span_of.h"
 #include "lancet/spec/read_option.h"
 
 namespace lancet {
 namespace {
-
-/// Orthonormal columns that span those of `columns_FM`: left singular vectors, but for those whose values are
-/// rounding's.
-Tensor span_of(const Tensor& columns_FM) {
-  const auto [u_FR, s_R, v_RM] = at::linalg_svd(columns_FM, /*full_matrices=*/false);
-  const double rounding = static_cast<double>(std::max(columns_FM.size(0), columns_FM.size(1))) *
-                          std::numeric_limits<double>::epsilon() * s_R[0].item<double>();
-  return u_FR.narrow(1, 0, (s_R > std::max(rounding, 1e-10)).sum().item<int64_t>());
-}
 
 class EvoEditor final : public LayeredEditor {
  public:

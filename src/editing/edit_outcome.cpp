@@ -4,6 +4,23 @@
 
 namespace lancet {
 
+void EditOutcome::note_values(std::span<const int64_t> places, const OptimizedValues& values) {
+  batching.batches += values.batching.batches;
+  batching.largest = std::max(batching.largest, values.batching.largest);
+  batching.halvings += values.batching.halvings;
+  batching.resumed += values.batching.resumed;
+  for (size_t i = 0; i < places.size(); ++i) {
+    RequestOutcome& request = requests[static_cast<size_t>(places[i])];
+    request.steps = static_cast<int64_t>(values.losses[i].size());
+    request.initial_loss = values.losses[i].front().total;
+    request.final_loss = values.losses[i].back().total;
+    request.initial_norm = values.initial_norms[i];
+    request.delta_norm = values.delta_norms[i];
+    request.losses.clear();
+    for (const ValueLoss& loss : values.losses[i]) request.losses.push_back(static_cast<float>(loss.total));
+  }
+}
+
 void EditOutcome::note_shared_keys(const std::string& effect, std::span<const std::vector<int64_t>> groups) {
   if (groups.empty()) return;
   auto known = std::find_if(shared_keys.begin(), shared_keys.end(),

@@ -63,6 +63,13 @@ LowRankDelta solve_ridge(const RidgeProblem& problem, SolveSpace space) {
   return {problem.residuals_DN, right_FN.t().contiguous()};
 }
 
+Tensor solve_positive(Tensor system, const Tensor& right, const char* what) {
+  const torch::NoGradGuard no_grad;
+  const Tensor lower = cholesky_in_place(std::move(system));
+  if (!lower.defined()) throw NumericError(what);
+  return solve_transposed(lower, solve_lower(lower, right));
+}
+
 Tensor leverages(const Tensor& lower_FF, const Tensor& keys_FN) {
   const torch::NoGradGuard no_grad;
   return solve_lower(lower_FF, keys_FN).square().sum(0);

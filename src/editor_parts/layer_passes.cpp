@@ -25,6 +25,10 @@ HookPoint value_point(const ModelConfig& config, ValueSite site) {
   return site_in(config, site) == ValueSite::kBlockOut ? HookPoint::kBlockOut : HookPoint::kMlpOut;
 }
 
+double projection_scale(const ModelConfig& config, ValueSite site) {
+  return value_point(config, site) == HookPoint::kBlockOut ? config.mlp_out_scale : 1;
+}
+
 LayerTargets LayerTargets::those(const std::vector<bool>& chosen) const {
   LayerTargets some;
   some.members = members;
@@ -240,9 +244,8 @@ Tensor LayerPasses::missing(RequestStates& states, const LayerTargets& targets, 
 
 /// What a down projection's output has to move by for the values' point to move by `missing`.
 Tensor LayerPasses::of_projection(const Tensor& missing_ND) const {
-  const ModelConfig& config = batch_.context.config();
-  const bool is_scaled = config.mlp_out_scale != 1 && value_point(config, options_.values.site) == HookPoint::kBlockOut;
-  return is_scaled ? missing_ND / config.mlp_out_scale : missing_ND;
+  const double scale = projection_scale(batch_.context.config(), options_.values.site);
+  return scale != 1 ? missing_ND / scale : missing_ND;
 }
 
 /// Returns into how many parts what is missing is cut, of which the next of the layers that are left takes one.

@@ -11,27 +11,6 @@
 #include "lancet/core/strings.h"
 
 namespace lancet {
-namespace {
-
-void note_values(EditOutcome& outcome, const std::vector<int64_t>& requests, const OptimizedValues& values) {
-  outcome.batching.batches += values.batching.batches;
-  outcome.batching.largest = std::max(outcome.batching.largest, values.batching.largest);
-  outcome.batching.halvings += values.batching.halvings;
-  outcome.batching.resumed += values.batching.resumed;
-  for (size_t i = 0; i < requests.size(); ++i) {
-    RequestOutcome& request = outcome.requests[static_cast<size_t>(requests[i])];
-    request.steps = static_cast<int64_t>(values.losses[i].size());
-    request.initial_loss = values.losses[i].front().total;
-    request.final_loss = values.losses[i].back().total;
-    request.initial_norm = values.initial_norms[i];
-    request.delta_norm = values.delta_norms[i];
-    request.losses.clear();
-    for (const ValueLoss& loss : values.losses[i]) request.losses.push_back(static_cast<float>(loss.total));
-  }
-}
-
-}  // namespace
-
 /// A batch under way.
 struct LayeredEditor::SubBatch : LayerPasses::Batch {
   std::span<const PreparedRequest> prepared;
@@ -164,7 +143,7 @@ int64_t LayeredEditor::edit_round(const SubBatch& sub_batch, const KeyGroups& gr
   for (const std::vector<int64_t>& group : groups) members.insert(members.end(), group.begin(), group.end());
   const int64_t value_layer = value_layer_of(options_, layers);
   OptimizedValues values = find_values(sub_batch, sub_batch.take(members), value_layer);
-  note_values(sub_batch.outcome, members, values);
+  sub_batch.outcome.note_values(members, values);
   const torch::NoGradGuard no_grad;
   std::vector<std::string> left_out(members.size());
   if (options_.norm_anchor.mode != NormAnchor::Mode::kOff) {

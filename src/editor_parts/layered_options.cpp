@@ -9,7 +9,6 @@
 #include "lancet/spec/read_option.h"
 
 namespace lancet {
-namespace {
 
 std::optional<std::vector<int64_t>> parse_layers(ConfigSection& editor) {
   const std::optional<std::vector<int64_t>> layers = read_or_auto(editor, LayeredSpec::kLayers);
@@ -19,8 +18,6 @@ std::optional<std::vector<int64_t>> parse_layers(ConfigSection& editor) {
     editor.problem(LayeredSpec::kLayers.key, "expected ascending numbers, each once: layers are changed in that order");
   return layers;
 }
-
-}  // namespace
 
 LayeredOptions parse_layered_options(ConfigSection& editor, LayeredOptions options) {
   options.layers = parse_layers(editor);
@@ -34,7 +31,7 @@ LayeredOptions parse_layered_options(ConfigSection& editor, LayeredOptions optio
   if (options.target_rule.compat == Compat::kMemit) options.contexts.opening = ContextOptions::Opening::kWithBos;
   // PMET writes the MLP's half of its value alone, which at the first layer is too little
   if (options.order == EditOrder::kTogether && options.spread == Spread::kEven)
-    options.targets = read<LayerTarget>(editor, LayeredSpec::kTargets);
+    options.targets = read<LayerTarget>(editor, CourseSpec::kTargets);
   // BLUE's values are found on the weights as edited so far
   if (options.order == EditOrder::kTogether && !options.values_on_unedited && read(editor, LayeredSpec::kBlue)) {
     if (options.layers && options.layers->size() < 2)
@@ -45,9 +42,9 @@ LayeredOptions parse_layered_options(ConfigSection& editor, LayeredOptions optio
                      "and replays none");
     options.order = EditOrder::kLayerByLayer;
   }
-  options.error_feedback = options.error_feedback && read(editor, LayeredSpec::kErrorFeedback);
+  options.error_feedback = options.error_feedback && read(editor, CourseSpec::kErrorFeedback);
   if (options.error_feedback && !editor.has(EditorSpec::kRect.key) && !editor.has(EditorSpec::kRevive.key))
-    editor.problem(LayeredSpec::kErrorFeedback.key,
+    editor.problem(CourseSpec::kErrorFeedback.key,
                    "expected rect or revive beside it: without them every change is applied as it was solved");
   options.equal_keys = parse_equal_keys(editor);
   options.norm_anchor = parse_norm_anchor(editor);
@@ -55,12 +52,12 @@ LayeredOptions parse_layered_options(ConfigSection& editor, LayeredOptions optio
 }
 
 std::optional<double> parse_text_budget(ConfigSection& editor) {
-  const double share = read(editor, LayeredSpec::kTextBudget);
+  const double share = read(editor, CourseSpec::kTextBudget);
   if (share == 0) return std::nullopt;
   for (const std::string_view filter : {EditorSpec::kRect.key, EditorSpec::kRevive.key, EditorSpec::kPrune.key})
     if (editor.has(filter))
-      editor.problem(LayeredSpec::kTextBudget.key, cat("expected it absent with ", filter,
-                                                       ", by which a change is another than was solved within it"));
+      editor.problem(CourseSpec::kTextBudget.key, cat("expected it absent with ", filter,
+                                                      ", by which a change is another than was solved within it"));
   return share;
 }
 

@@ -184,6 +184,12 @@ Evaluation EvaluationPlan::judge(ModelAnswers answers) const {
   return evaluation;
 }
 
+std::optional<double> EvaluationPlan::text_kl(const CausalLM& model, const std::string& stage,
+                                              Communicator& communicator, const Evaluation& before) const {
+  if (!set_->side_effects) return std::nullopt;
+  return set_->side_effects->text_kl(model, stage, communicator, before.side_effects);
+}
+
 Evaluation EvaluationPlan::run(const CausalLM& model, const std::string& stage, Communicator& communicator,
                                const Evaluation* before) const {
   ModelAnswers answers = ask_model(set_->questions, question_part(), {model, tokenizer_, stage}, communicator);

@@ -170,6 +170,12 @@ EvaluationSize SideEffectPlan::size() const {
   return size + text;
 }
 
+std::optional<double> SideEffectPlan::text_kl(const CausalLM& model, const std::string& stage,
+                                              Communicator& communicator, const SideEffectReport& before) const {
+  if (!text_) return std::nullopt;
+  return pooled(text_->measure(model, stage, communicator, &before.states, nullptr)).at("text_kl").mean();
+}
+
 SideEffectReport SideEffectPlan::run(const CausalLM& model, const std::string& stage, Communicator& communicator,
                                      const SideEffectReport* before) const {
   SideEffectReport report;

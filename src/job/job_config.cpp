@@ -180,6 +180,9 @@ ValueSteps parse_work(ConfigSection& job, const std::filesystem::path& base, Job
   config.schedule = parse_schedule(job.section(JobSpec::kSchedule.key));
   if (job.has(JobSpec::kContinueFrom.key)) config.continue_from = read(job, JobSpec::kContinueFrom, base);
   config.evaluation = parse_evaluation(job, base, config.model, tables);
+  if (config.schedule.drift_alarm && !config.evaluation.side_effects.text)
+    job.problem(JobSpec::kSchedule.key,
+                "drift_alarm: expected evaluate.side_effects.text beside it: the text that is to stay as it is");
   config.accept = parse_accept(job, config.evaluation, tables);
   config.expected = parse_expected(job, compared.labels, config.evaluation, tables);
   if ((edits && !tunes && !in_session) || compares || job.has(JobSpec::kOutput.key))

@@ -14,6 +14,15 @@ ScheduleOptions parse_schedule(ConfigSection section) {
   schedule.order = read<BatchOrder>(section, ScheduleSpec::kOrder);
   schedule.measure_every = read(section, ScheduleSpec::kMeasureEvery);
   schedule.save_every = read(section, ScheduleSpec::kSaveEvery);
+  if (section.has(ScheduleSpec::kDriftAlarm.key)) {
+    ConfigSection alarm = section.section(ScheduleSpec::kDriftAlarm.key);
+    schedule.drift_alarm = {read(alarm, DriftAlarmSpec::kTextKl),
+                            read<DriftAlarm::Action>(alarm, DriftAlarmSpec::kAction)};
+    alarm.finish();
+    if (schedule.measure_every == 0)
+      section.problem(ScheduleSpec::kMeasureEvery.key,
+                      "expected 1 or more with drift_alarm, which goes by what is measured");
+  }
   section.finish();
   return schedule;
 }

@@ -7,6 +7,7 @@
 #include "lancet/core/version.h"
 #include "lancet/editors/registry.h"
 #include "lancet/kernels/own_kernels.h"
+#include "lancet/outcome/drift.h"
 #include "lancet/outcome/edit_report.h"
 #include "lancet/outcome/report_json.h"
 #include "lancet/runtime/numerics.h"
@@ -146,9 +147,23 @@ Json batches_json(const EditReport& report) {
                        {"steps", steps},
                        {"skipped", skipped},
                        {"metrics", batch_metrics(report, batch)},
+                       {"text_kl", number_json(batch.text_kl)},
                        {"growth", growth}});
   }
   return batches;
+}
+
+/// null: the job has no alarm, or nothing was measured.
+Json drift_json(const EditReport& report, const JobConfig& job) {
+  const std::optional<DriftAlarm>& alarm = job.schedule.drift_alarm;
+  const std::optional<Drift> drift = alarm ? drift_of(*alarm, report.batches) : std::nullopt;
+  if (!drift) return nullptr;
+  return {{"text_kl", drift->text_kl},
+          {"limit", alarm->text_kl},
+          {"after_batches", drift->batches},
+          {"set_off", drift->is_too_far},
+          {"edits_left", drift->edits_left ? Json(*drift->edits_left) : Json(nullptr)},
+          {"stopped", report.stopped.empty() ? Json(nullptr) : Json(report.stopped)}};
 }
 
 Json schedule_json(const EditReport& report, const JobConfig& job) {
@@ -156,6 +171,7 @@ Json schedule_json(const EditReport& report, const JobConfig& job) {
           {"order", job.schedule.order == BatchOrder::kShuffled ? "shuffled" : "file"},
           {"measure_every", job.schedule.measure_every},
           {"resumed_batches", report.resumed_batches},
+          {"drift", drift_json(report, job)},
           {"continued_from", job.continue_from ? Json(job.continue_from->string()) : Json(nullptr)},
           {"earlier_edits", report.earlier_edits}};
 }

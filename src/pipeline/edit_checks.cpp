@@ -21,6 +21,7 @@ void set_editor(JobConfig& job, const ConfigTree& editor, const std::string& whe
 
 void check_requests(const ModelFiles& files, const std::vector<EditRequest>& requests, const Editor& editor) {
   const TargetForm form = target_form(editor.target_rule(), files.config, *files.tokenizer);
+  check_old_answers(requests, editor);
   if (editor.needs().subject) {
     std::vector<std::string> known{"{}"};
     if (const ContextOptions* contexts = editor.contexts())
@@ -30,6 +31,13 @@ void check_requests(const ModelFiles& files, const std::vector<EditRequest>& req
   } else {
     tokenize_requests(*files.tokenizer, requests, form.end);
   }
+}
+
+void check_old_answers(std::span<const EditRequest> requests, const Editor& editor) {
+  for (const EditRequest& request : requests)
+    if (editor.needs().old_answer && !request.target_true)
+      throw ConfigError(cat("request ", request.id, ": expected target_true, the answer that the method takes out; ",
+                            "lancet erase asks the model for it"));
 }
 
 void check_lengths(const ModelFiles& files, const std::vector<EditRequest>& requests) {

@@ -2,10 +2,13 @@
 
 #include <chrono>
 #include <cstdio>
+#include <set>
 
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
 #include "lancet/core/words.h"
+#include "lancet/outcome/drift.h"
+#include "lancet/runtime/collectives.h"
 
 namespace lancet {
 namespace {
@@ -61,7 +64,7 @@ StreamResult EditStream::run(const EditContext& context) {
   const ScheduleOptions& schedule = parts_.job.schedule;
   stopwatch_.lap_part("edit");
   const size_t first = result_.batches.size();
-  for (size_t i = first; i < parts_.batches.size(); ++i) {
+  for (size_t i = first; i < parts_.batches.size() && !has_drifted(); ++i) {
     edit_batch(context, parts_.batches[i]);
     if (i == first) show_chosen();
     stopwatch_.lap_part("edit");
@@ -70,7 +73,7 @@ StreamResult EditStream::run(const EditContext& context) {
     if (recorder_) recorder_->add(std::move(*recorded_), result_.batches.back());
     if (schedule.saves_after(i, parts_.batches.size())) save();
     if (i + 1 < parts_.batches.size())
-      log_line(batch_line(result_.batches, parts_.batches.size(), parts_.inputs.before.metrics));
+      log_line(batch_line(result_.batches, parts_.batches.size(), parts_.inputs.before.metrics) + drift_line());
   }
   std::vector<WeightHash> weights;
   if (recorder_)
@@ -136,9 +139,25 @@ void EditStream::measure(const EditContext& context) {
     const std::span<const Tallies> all(tallies);
     batch.right_after = pooled(all.first(batch.requests.size()));
     batch.first_batch = is_first ? *batch.right_after : pooled(all.subspan(batch.requests.size()));
+    if (parts_.job.schedule.drift_alarm)
+      batch.text_kl = parts_.inputs.plan.text_kl(parts_.model, "evaluate batch", parts_.ranks, parts_.inputs.before);
   }
   parts_.transaction.put_exact();
   stopwatch_.lap_part("evaluate batches");
+}
+
+/// Collective: whether no further batch may be edited. An interrupted run's last measure counts, which root has.
+bool EditStream::has_drifted() const {
+  const std::optional<DriftAlarm>& alarm = parts_.job.schedule.drift_alarm;
+  if (!alarm || alarm->action != DriftAlarm::Action::kStop) return false;
+  const std::optional<Drift> drift = drift_of(*alarm, result_.batches);
+  return broadcast_numbers(parts_.ranks, {drift && drift->is_too_far ? 1 : 0}).front() != 0;
+}
+
+std::string EditStream::drift_line() const {
+  const std::optional<DriftAlarm>& alarm = parts_.job.schedule.drift_alarm;
+  if (!alarm || !result_.batches.back().text_kl) return {};
+  return cat("; ", drift_text(*alarm, *drift_of(*alarm, result_.batches)));
 }
 
 void EditStream::save() {
@@ -166,6 +185,8 @@ BatchReport measured_last_batch(const EditReport& report) {
   BatchReport last = report.batches.back();
   last.right_after = pooled_of(report.after.requests, last.requests);
   last.first_batch = pooled_of(report.after.requests, report.batches.front().requests);
+  if (const auto kl = report.after.side_effects.totals.find("text_kl"); kl != report.after.side_effects.totals.end())
+    last.text_kl = kl->second.mean();
   last.growth.clear();
   for (const auto& [name, loss] : report.rounding) last.growth.emplace_back(name, loss.growth());
   return last;
@@ -177,7 +198,9 @@ EditHistory measured_history(StreamRecord record, const EditReport& report) {
   recorder.set_finish(std::move(record.finish));
   const std::string when = utc_now();
   std::map<std::string, MeasuredEdit> edits = measured_again(report.standing, recorder.history().journal());
-  for (size_t i = 0; i < report.requests.size(); ++i) {
+  std::set<size_t> edited;
+  for (const BatchReport& batch : report.batches) edited.insert(batch.requests.begin(), batch.requests.end());
+  for (const size_t i : edited) {
     MeasuredEdit& edit = edits[report.requests[i].id];
     edit.before = means_of(report.before.requests[i]);
     edit.after = means_of(report.after.requests[i]);

@@ -52,6 +52,8 @@ class EditStream {
  private:
   void edit_batch(const EditContext& context, const std::vector<int64_t>& batch);
   void measure(const EditContext& context);
+  bool has_drifted() const;
+  std::string drift_line() const;
   std::vector<RoundingLoss> write(const EditContext& context);
   void save();
   void show_chosen() const;

@@ -5,7 +5,10 @@
 #include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
 #include "lancet/core/version.h"
+#include "lancet/core/words.h"
 #include "lancet/editors/registry.h"
+#include "lancet/outcome/drift.h"
+#include "lancet/pipeline/edit_checks.h"
 #include "lancet/pipeline/measure_standing.h"
 #include "lancet/runtime/collectives.h"
 #include "lancet/training/value_store.h"
@@ -23,6 +26,29 @@ Workload restoring(Workload work) {
   if (work.packing == Packing::kByMoments) return work;
   work.statistics_layers.clear();
   return without_text(std::move(work));
+}
+
+/// Says of a stream that its drift alarm ended why, and of each request that it did not come to.
+void note_stopped(EditReport& report, std::span<const std::vector<int64_t>> batches) {
+  int64_t left = 0;
+  for (const std::vector<int64_t>& batch : batches.subspan(report.batches.size()))
+    for (const int64_t request : batch) {
+      report.outcome.requests[static_cast<size_t>(request)].skipped = "the drift alarm had stopped the stream";
+      ++left;
+    }
+  report.stopped = cat("the drift alarm stopped the stream after batch ", report.batches.size(), " of ", batches.size(),
+                       ", text_kl ", *report.batches.back().text_kl, ": ",
+                       counted(static_cast<size_t>(left), "request"), " ", left == 1 ? "was" : "were", " not edited");
+  report.outcome.warnings.push_back(
+      cat(report.stopped, "; lancet undo --last takes the last batch back, a higher schedule.drift_alarm.text_kl with ",
+          "continue_from goes on"));
+}
+
+/// Warns where the alarm was set off and the stream went on, or at its last batch.
+void warn_of_drift(EditReport& report, const std::optional<DriftAlarm>& alarm) {
+  const std::optional<Drift> drift = alarm && report.stopped.empty() ? drift_of(*alarm, report.batches) : std::nullopt;
+  if (drift && drift->is_too_far)
+    report.outcome.warnings.push_back(cat("after batch ", drift->batches, ": ", drift_text(*alarm, *drift)));
 }
 
 /// The batches that stand, and those that were undone.
@@ -52,6 +78,7 @@ MethodRun::MethodRun(const JobConfig& job, EditInputs& inputs, Communicator& ran
   // before the statistics' text is read: requests that cannot be placed fail here
   work_ = edit_work(job, inputs.files.config, {inputs.files.tokenizer.get(), inputs.requests, inputs.plan.size()},
                     assumptions);
+  if (kind_ == MethodWork::kEdits) check_old_answers(inputs.requests, *editor_);
   if (job.continue_from && ranks.is_root()) earlier_.emplace(job, inputs.requests, inputs.files.config);
   std::optional<JobStatistics>& statistics = prepared_->statistics;
   if (kind_ == MethodWork::kRestores) work_ = restoring(std::move(work_));
@@ -172,6 +199,7 @@ EditedMethod MethodRun::edit(CausalLM& model, WeightTransaction& transaction, St
   report.resumed_batches = result.resumed_batches;
   report.rounding = std::move(result.rounding);
   report.outcome = merged_outcome(report.batches, report.requests.size());
+  if (report.batches.size() < parts.batches.size()) note_stopped(report, parts.batches);
   report.chosen.insert(report.chosen.end(), report.outcome.chosen.begin(), report.outcome.chosen.end());
   report.requantised = form_->losses();
   report.after = inputs_.plan.run(model, "evaluate after", ranks_, &inputs_.before);
@@ -190,6 +218,7 @@ EditedMethod MethodRun::edit(CausalLM& model, WeightTransaction& transaction, St
 /// Adds what follows from the measure: the last batch's metrics, verdicts, warnings.
 void MethodRun::judge(EditReport& report) const {
   report.batches.back() = measured_last_batch(report);
+  warn_of_drift(report, job_.schedule.drift_alarm);
   if (report.batches.size() > 1) log_line(batch_line(report.batches, report.batches.size(), report.before.metrics));
   const ConfigTree& editor = *job_.resolved.find("editor");
   report.verdicts = judge_edits(report, editor);
@@ -245,6 +274,7 @@ std::string MethodRun::setting_key(int64_t earlier_edits, WeightTransaction& tra
   ContentHash hash;
   hash.add(model_key()).add(editor_options(job_)).add(transaction.changes_key()).add(earlier_edits);
   hash.add(prepared_->statistics ? prepared_->statistics->content_key() : "").add(job_.schedule.measure_every);
+  if (job_.schedule.drift_alarm) hash.add(job_.evaluation.side_effects.text->text.string());
   for (const std::string& context : prepared_->contexts) hash.add(context);
   for (const std::string& protocol : job_.evaluation.protocols) hash.add(protocol);
   hash.add(job_.evaluation.counterfact.snippets.string());

@@ -183,6 +183,14 @@ def test_the_demos_facts(lancet):
     assert shown in page
 
 
+def test_zerounlearn_takes_out_old_answers_that_an_edit_must_name(lancet):
+    editor = {"method": "zerounlearn", "layers": [0, 1], "covariance_weight": 20, "values": {"steps": 20, "clamp": 4.0}, "contexts": ["{}"]}
+    said = erased(lancet, erase_job(lancet, samples=0) | {"editor": editor})[0]["said"]["prompt"]
+    assert said["asked"] == 3 and said["after"] == 0 and said["probability"]["after"] < 0.1 < 0.5 < said["probability"]["before"]
+    edited = lancet.edit(lancet.job(editor=editor, requests=[{"prompt": "{} is in", "subject": "Rome", "target": "Spain"}], output__dir=str(lancet.folder / "edited")))
+    assert edited.returncode == CONFIG and "request 0: expected target_true" in edited.stderr, edited.stderr
+
+
 @pytest.mark.parametrize(
     "change, words",
     [

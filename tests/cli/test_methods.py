@@ -28,6 +28,7 @@ METHODS = {
     "ft": {"modules": {"down": [4, 5]}, "lr": 1e-3},
     "ft-l": {"modules": {"down": [4, 5]}, "lr": 1e-3, "norm_constraint": 0.03},
     "ft-m": {"modules": {"down": [4, 5]}, "lr": 2e-3, "batch": 3},
+    "zerounlearn": {"layers": [0, 1], "covariance_weight": 20, **LOCATED},
     "crispedit": {"modules": {"down": [4, 5]}, "lr": 4e-3, "steps": 20},
 }
 LEAST_EFFICACY = 2 / 3

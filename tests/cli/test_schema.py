@@ -143,6 +143,7 @@ GOOD = {
     "ultraedit": of_method("ultraedit", target_end="none", modules={"gate": [1], "up": [1]}, lr=1e-3, batch=2, tokens="all"),
     "stableedit": of_method("stableedit", modules={"down": [1]}, lr=1e-3, batch=2, tokens="all", ridge=10, warm_up=20),
     "text budget": of_method("memit", text_budget=0.01),
+    "zerounlearn": of_method("zerounlearn", layers=[1], covariance_weight=20, identity_weight=0.1),
     "ft": of_method("ft", modules="auto", lr=1e-3, steps=2, weight_decay=0, batch=1, stop_loss=0),
     "ft-l": of_method("ft-l", norm_constraint=0.1),
     "ft-m": of_method("ft-m", norm_constraint=None, order="breadth-first", target_end="eos", batch=3),
@@ -161,6 +162,8 @@ GOOD = {
                                                "judge": {"url": "http://127.0.0.1:1/v1", "model": "m", "tokens": 3, "remote": False, "seconds": 2}}},
     "judged by a program": BASE | {"evaluate": {"metrics": ["judge"], "judge": {"command": ["true", 1]}}},
     "schedule": BASE | {"schedule": {"batch": 2, "order": "shuffled", "measure_every": 0, "save_every": 2}},
+    "drift alarm": BASE | {"evaluate": {"metrics": ["efficacy"], "side_effects": {"text": str(DATA / "requests" / "demo-corpus.txt")}},
+                           "schedule": {"batch": 2, "drift_alarm": {"text_kl": 0.1, "action": "warn"}}},
     "tune": BASE | {"tune": {"requests": {"path": "x.json", "limit": 3}, "search": {"values.lr": [0.1]}, "trials": 2, "halve": 3,
                              "objective": ["efficacy_prob"]}},
     "erase": BASE | {"erase": {"target": "unknown", "own_targets": False, "prompts": ["I know {}"], "samples": 0, "temperature": 0.5, "tokens": 3,
@@ -317,7 +320,7 @@ def wrong_values(schema, keys, place):
     return wrong
 
 
-@pytest.mark.parametrize("method", ["memit", "rome", "r-rome", "emmet", "alphaedit", "pmet", "nse", "evoedit", "betaedit", "ultraedit", "stableedit", "ft", "ft-l", "ft-m", "crispedit"])
+@pytest.mark.parametrize("method", ["memit", "rome", "r-rome", "emmet", "alphaedit", "pmet", "nse", "evoedit", "betaedit", "ultraedit", "stableedit", "ft", "ft-l", "ft-m", "zerounlearn", "crispedit"])
 def test_a_wrong_value_of_every_option_is_told_by_both(lancet, schema, validator, method):
     keys = {key: part for key, part in schema["$defs"][f"editor-{method}"]["properties"].items() if key not in ("method", "preset")}
     wrong = wrong_values(schema, keys, "editor")
@@ -334,7 +337,7 @@ def test_a_wrong_value_of_every_option_is_told_by_both(lancet, schema, validator
 
 def test_every_option_of_every_method_is_accepted_by_the_program(lancet, schema, validator):
     """Options of one method beside another one's are refused by both; a method's own defaults are taken by both."""
-    for method in ["memit", "rome", "r-rome", "emmet", "alphaedit", "pmet", "nse", "evoedit", "betaedit", "ultraedit", "stableedit", "ft", "ft-l", "ft-m", "crispedit"]:
+    for method in ["memit", "rome", "r-rome", "emmet", "alphaedit", "pmet", "nse", "evoedit", "betaedit", "ultraedit", "stableedit", "ft", "ft-l", "ft-m", "zerounlearn", "crispedit"]:
         job = of_method(method)
         for key, part in schema["$defs"][f"editor-{method}"]["properties"].items():
             if "default" in resolved(schema, part):

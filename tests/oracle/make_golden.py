@@ -271,7 +271,7 @@ def read_requests(path, indices):
     """CounterFact records as {prompt, subject, target}."""
     records = json.loads(pathlib.Path(path).read_text("utf-8"))
     rewrites = [records[index]["requested_rewrite"] for index in indices]
-    return [dict(prompt=r["prompt"], subject=r["subject"], target=r["target_new"]["str"]) for r in rewrites]
+    return [dict(prompt=r["prompt"], subject=r["subject"], target=r["target_new"]["str"], target_true=r["target_true"]["str"]) for r in rewrites]
 
 
 def read_lines(path, count):

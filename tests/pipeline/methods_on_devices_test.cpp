@@ -32,6 +32,7 @@ std::string options_of(const std::string& method) {
       {"nse", "layers: [0, 1, 2], targets: replay, residual_above: auto, neurons: 0.7"},
       {"evoedit", "layers: [0, 2], null_space_below: 1.0, targets: replay"},
       {"betaedit", "layers: [1, 2], null_space_below: 1.0, covariance_weight: 2, ridge: 0.5, refresh: 2"},
+      {"zerounlearn", "layers: [1, 2], covariance_weight: 20"},
       {"ultraedit", "modules: {gate: [0, 2], up: [1], down: [3]}, lr: 1e-3, batch: 2"},
       {"stableedit", "modules: {down: [0, 2, 3]}, lr: 1e-3, batch: 2, tokens: all, ridge: 2"},
       {"ft", "modules: {down: [0, 3]}, steps: 3"},

@@ -113,6 +113,7 @@ const RankedMethod kRankedMethods[] = {
     {"rome", "method: rome"},
     {"r_rome", "method: r-rome, covariance: false"},
     {"nse", "method: nse, covariance_weight: 20, residual_above: 0.01, neurons: 0.6"},
+    {"zerounlearn", "method: zerounlearn, covariance_weight: 20"},
     {"ultraedit", "method: ultraedit, lr: 1e-3, batch: 2"},
     {"stableedit", "method: stableedit, lr: 1e-3, batch: 2, tokens: all"},
     {"memit_budgeted", "method: memit, covariance_weight: 20, text_budget: 1e-4"},

@@ -54,6 +54,9 @@ struct EditOutcome {
   std::vector<SharedKeys> shared_keys;  ///< one for each effect
   std::vector<std::string> warnings;
 
+  /// Writes down how the values of these requests, by place, were found.
+  void note_values(std::span<const int64_t> places, const OptimizedValues& values);
+
   /// Adds to the groups of the same effect.
   void note_shared_keys(const std::string& effect, std::span<const std::vector<int64_t>> groups);
 };

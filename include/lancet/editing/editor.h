@@ -36,8 +36,9 @@ struct BackwardNeeds {
 
 /// What a method needs of its requests and of the job.
 struct EditorNeeds {
-  bool subject = true;     ///< requests must name their subject
-  bool statistics = true;  ///< the job must have `statistics:`
+  bool subject = true;      ///< requests must name their subject
+  bool old_answer = false;  ///< requests must have target_true
+  bool statistics = true;   ///< the job must have `statistics:`
   /// EditContext::null_space by this rule is used instead of covariance_factor.
   std::optional<NullSpaceRule> null_space = {};
   bool curvature = false;  ///< EditContext::curvature is used instead of covariance_factor
@@ -75,7 +76,6 @@ class EditContext {
   std::vector<PreparedRequest> prepare(std::span<const EditRequest> requests, const TargetRule& rule = {}) const {
     return prepare_requests(tokenizer_, requests, contexts_, target_form(rule, config(), tokenizer_));
   }
-
   /// Tokenizes requests for methods that know no subject.
   std::vector<TokenizedRequest> tokenize(std::span<const EditRequest> requests, const TargetRule& rule = {}) const {
     return tokenize_requests(tokenizer_, requests, target_form(rule, config(), tokenizer_).end);

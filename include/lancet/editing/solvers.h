@@ -26,6 +26,10 @@ enum class SolveSpace {
   kWeights  ///< [F, F] system: I + Z Z^T
 };
 
+/// Solves `system` x = right, whose memory is used up. Throws: NumericError saying `what` where it is not positive
+/// definite.
+Tensor solve_positive(Tensor system, const Tensor& right, const char* what);
+
 /// s = k^T C^-1 k of each key: how far it stands out of what text has. Of C = L L^T; [N].
 Tensor leverages(const Tensor& lower_FF, const Tensor& keys_FN);
 

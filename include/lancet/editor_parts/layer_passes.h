@@ -25,6 +25,9 @@ struct LayerProblem {
 /// The point of a layer at which a method's values are, and at which residuals are taken.
 HookPoint value_point(const ModelConfig& config, ValueSite site);
 
+/// Returns by what a down projection's output is multiplied on its way to that point.
+double projection_scale(const ModelConfig& config, ValueSite site);
+
 /// What a method makes of it.
 struct LayerSolution {
   LayerSolution(LowRankDelta delta, Tensor inverse_NN = {})

@@ -72,6 +72,9 @@ struct LayeredOptions {
 /// edited so far.
 LayeredOptions parse_layered_options(ConfigSection& editor, LayeredOptions defaults);
 
+/// `layers`; nullopt: auto.
+std::optional<std::vector<int64_t>> parse_layers(ConfigSection& editor);
+
 /// `text_budget`; nullopt: none. It is refused beside what changes weights after their solves.
 std::optional<double> parse_text_budget(ConfigSection& editor);
 

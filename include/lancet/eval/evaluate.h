@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -55,6 +56,11 @@ class EvaluationPlan {
   /// Throws: NumericError when a score or a metric is not finite; ServerError of a judge (AnswerJudge::judge).
   Evaluation run(const CausalLM& model, const std::string& stage, Communicator& communicator,
                  const Evaluation* before = nullptr) const;
+
+  /// Collective: how far the model has moved on the text of `side_effects`; nullopt: there is none. `before`: as of
+  /// run(), on the unedited model.
+  std::optional<double> text_kl(const CausalLM& model, const std::string& stage, Communicator& communicator,
+                                const Evaluation& before) const;
 
  private:
   struct QuestionSet;  // what is asked of all requests, and the protocols, which know where

@@ -49,6 +49,10 @@ class SideEffectPlan {
 
   EvaluationSize size() const;
 
+  /// Collective: mean KL(before || now) on the held-out text; nullopt: there is none. `before`: as of run().
+  std::optional<double> text_kl(const CausalLM& model, const std::string& stage, Communicator& communicator,
+                                const SideEffectReport& before) const;
+
   /// Collective: all ranks get the same, but for `states`. `before`: this plan's report on the unedited model; null:
   /// this is that, and the states that KL needs are kept. `model` has that model's final norm and head.
   SideEffectReport run(const CausalLM& model, const std::string& stage, Communicator& communicator,

@@ -3,14 +3,23 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "lancet/core/config_section.h"
-#include "lancet/spec/job_spec.h"
+#include "lancet/spec/schedule_spec.h"
 
 namespace lancet {
 
 enum class BatchOrder { kFile, kShuffled };
+
+/// The drift of text that is too far, and what a stream does then.
+struct DriftAlarm {
+  enum class Action { kStop, kWarn };
+
+  double text_kl = 0;  ///< most mean KL on the held-out text, in nats
+  Action action = Action::kStop;
+};
 
 struct ScheduleOptions {
   /// Requests edited together, the next ones on the weights as edited by them; 0: all.
@@ -18,6 +27,7 @@ struct ScheduleOptions {
   BatchOrder order = BatchOrder::kFile;
   int64_t measure_every = *ScheduleSpec::kMeasureEvery.fallback;  ///< batches; 0: only at the end
   int64_t save_every = *ScheduleSpec::kSaveEvery.fallback;        ///< batches, against interruption
+  std::optional<DriftAlarm> drift_alarm = {};
 
   /// Returns the size of the largest batch of n requests.
   int64_t largest_batch(int64_t n_requests) const { return batch > 0 ? std::min(batch, n_requests) : n_requests; }

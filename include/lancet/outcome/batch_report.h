@@ -19,6 +19,7 @@ struct BatchReport {
   EditOutcome outcome;                 ///< outcomes by place in the batch
   std::optional<Tallies> right_after;  ///< its requests, right after it; nullopt: not measured
   std::optional<Tallies> first_batch;  ///< the first batch's, at the same time
+  std::optional<double> text_kl;       ///< mean KL on the held-out text at that time; nullopt: not measured
   std::vector<std::pair<std::string, double>>
       growth;  ///< ||W - W0||_F / ||W0||_F of each weight edited so far, by name
 };

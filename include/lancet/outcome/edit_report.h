@@ -43,6 +43,7 @@ struct EditReport {
   EditOutcome outcome;
   std::vector<ChosenOption> chosen;  ///< options chosen by statistics, then the outcome's
   std::vector<BatchReport> batches;  ///< batches in the order in which they were edited
+  std::string stopped;               ///< why the stream ended before its last batch; empty: it did not
   int64_t resumed_batches = 0;       ///< the first ones, which an interrupted run had finished
   int64_t earlier_edits = 0;         ///< edits by the jobs that continue_from goes on from
   Evaluation before;

@@ -5,33 +5,11 @@
 #include "lancet/spec/erase_spec.h"
 #include "lancet/spec/evaluate_spec.h"
 #include "lancet/spec/requests_spec.h"
+#include "lancet/spec/schedule_spec.h"
 #include "lancet/spec/statistics_spec.h"
 #include "lancet/spec/tune_spec.h"
 
 namespace lancet {
-
-struct ScheduleSpec {
-  static constexpr IntegerOption kBatch{
-      {.key = "batch",
-       .meaning = "requests edited together, the next ones on the weights as edited by them; 0: all",
-       .unit = "requests"},
-      {.min = 0},
-      0};
-  static constexpr std::string_view kOrders[] = {"file", "shuffled"};
-  static constexpr ChoiceOption kOrder{
-      {.key = "order", .meaning = "of the requests: as in the file, or shuffled by `run.seed`"}, kOrders};
-  static constexpr IntegerOption kMeasureEvery{
-      {.key = "measure_every", .meaning = "what is measured between batches; 0: only at the end", .unit = "batches"},
-      {.min = 0},
-      1};
-  static constexpr IntegerOption kSaveEvery{{.key = "save_every",
-                                             .meaning = "how often the stream is kept against interruption",
-                                             .affects = Affects::kWork,
-                                             .unit = "batches"},
-                                            {.min = 1},
-                                            1};
-  static constexpr AnyOption kAll[] = {&kBatch, &kOrder, &kMeasureEvery, &kSaveEvery};
-};
 
 struct OutputSpec {
   static constexpr PathOption kDir{{.key = "dir", .meaning = "folder of the edited model", .affects = Affects::kWork}};

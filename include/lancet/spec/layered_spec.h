@@ -6,7 +6,8 @@
 namespace lancet {
 
 inline constexpr std::string_view kLayeredMethods = "memit rome r-rome emmet alphaedit pmet nse evoedit betaedit";
-inline constexpr std::string_view kReplayingMethods = "memit emmet alphaedit nse evoedit betaedit";
+inline constexpr std::string_view kLocatingMethods =
+    "memit rome r-rome emmet alphaedit pmet nse evoedit betaedit zerounlearn";
 inline constexpr std::string_view kShareRule =
     "by layer, such that at least half of the requests get this share of their residual alone";
 
@@ -29,18 +30,19 @@ struct LayeredSpec {
   static constexpr IntegersOption kLayers{
       {.key = "layers",
        .meaning = "layers whose down projection is changed, ascending; values are found at the output of the last",
-       .methods = kLayeredMethods,
+       .methods = kLocatingMethods,
        .affects = Affects::kState},
       {.min = 0},
-      "the last five of the first three tenths of the layers; `rome`, `r-rome`: one, at a sixth of the depth"};
+      "the last five of the first three tenths of the layers; `rome`, `r-rome`: one, at a sixth of the depth; "
+      "`zerounlearn`: from three fifths on an eighth of the depth, at most five"};
   static constexpr SectionOption kValues{
-      {.key = "values", .meaning = "how the value of each request is found", .methods = kLayeredMethods},
+      {.key = "values", .meaning = "how the value of each request is found", .methods = kLocatingMethods},
       ValuesSpec::kAll};
   static constexpr SectionOption kContexts{
       {.key = "contexts",
        .meaning = "openings before each prompt; or a list of templates with one `{}` each, `\"{}\"` among them: "
                   "`[\"{}\", \"I know that. {}\"]`",
-       .methods = kLayeredMethods},
+       .methods = kLocatingMethods},
       ContextsSpec::kAll,
       Shape::kKeysOrTexts};
 
@@ -57,6 +59,26 @@ struct LayeredSpec {
       {.min = 1e-300},
       10.0,  // as published
       kTriedFar};
+  static constexpr NumberOption kZeroCovarianceWeight{
+      {.key = "covariance_weight", .meaning = "c: how much the statistics weigh", .methods = "zerounlearn"},
+      {.min = 1e-300},
+      300.0,  // as published, 15000 by 50 of the requests
+      kTriedFar};
+  static constexpr NumberOption kZeroIdentityWeight{
+      {.key = "identity_weight", .meaning = "l, which keeps the weight as it is", .methods = "zerounlearn"},
+      {.min = 0},
+      0.02};  // as published, 1 by 50
+  static constexpr NumberOption kIdentityWeight{
+      {.key = "identity_weight", .meaning = "nu, added to lambda C on the diagonal", .methods = "memit emmet nse"},
+      {.min = 0},
+      0.0};
+  static constexpr NumberOption kSlack{
+      {.key = "slack", .meaning = "mu; 0: every value is reached exactly", .methods = "emmet"},
+      {.min = 0},
+      0.1,  // as published
+      kTriedFar};
+  static constexpr NumberOption kRidge =
+      solve_weight("ridge", "L2, which keeps the change small", "alphaedit evoedit", 0.95);
   static constexpr IntegerOption kRefresh{
       {.key = "refresh",
        .meaning = "earlier keys after which the null space is made again, of the statistics and these keys",
@@ -64,19 +86,10 @@ struct LayeredSpec {
        .unit = "keys"},
       {.min = 1},
       1000};
-  static constexpr NumberOption kIdentityWeight{
-      {.key = "identity_weight", .meaning = "nu, added to lambda C on the diagonal", .methods = "memit emmet nse"},
-      {.min = 0},
-      0.0};
   static constexpr FlagOption kHistory{
       {.key = "history", .meaning = kHeldKeys, .methods = "memit", .affects = Affects::kState}, false};
   static constexpr FlagOption kStreamHistory{
       {.key = "history", .meaning = kHeldKeys, .methods = "alphaedit nse", .affects = Affects::kState}, true};
-  static constexpr NumberOption kSlack{
-      {.key = "slack", .meaning = "mu; 0: every value is reached exactly", .methods = "emmet"},
-      {.min = 0},
-      0.1,  // as published
-      kTriedFar};
   static constexpr NumberOption kNullSpaceBelow{{.key = "null_space_below",
                                                  .meaning = "eigenvalues of C below it make the null space",
                                                  .methods = "alphaedit evoedit betaedit"},
@@ -86,8 +99,6 @@ struct LayeredSpec {
                                                 "by layer, such that this share of C's eigenvalues lies below",
                                                 "share",
                                                 0.8};
-  static constexpr NumberOption kRidge =
-      solve_weight("ridge", "L2, which keeps the change small", "alphaedit evoedit", 0.95);
   static constexpr IntegerOption kPasses{
       {.key = "passes", .meaning = "passes over the layers, at most", .methods = "nse"}, {.min = 1, .max = 100}, 2};
   static constexpr NumberOption kResidualAbove{
@@ -126,28 +137,6 @@ struct LayeredSpec {
        .methods = "memit emmet alphaedit pmet evoedit betaedit",
        .affects = Affects::kState},
       false};
-  static constexpr FlagOption kErrorFeedback{
-      {.key = "error_feedback",
-       .meaning = "what `rect` or `revive` took off a change is made up for by the next one of that weight; a stream's "
-                  "state then has a matrix of each weight's size",
-       .methods = "memit alphaedit nse",
-       .affects = Affects::kState},
-      false};
-  static constexpr NumberOption kTextBudget{
-      {.key = "text_budget",
-       .meaning = "most that all batches together may move a projection's outputs on text, as a share of their mean "
-                  "square; earlier keys are held; 0: no limit",
-       .methods = "memit",
-       .affects = Affects::kState},
-      {.min = 0},
-      0.0};
-  static constexpr std::string_view kTargetsNames[] = {"last", "replay"};
-  static constexpr ChoiceOption kTargets{
-      {.key = "targets",
-       .meaning = "what each layer is brought towards: its share of the `last` layer's value, or, found at the first "
-                  "layer and carried up by a `replay` of the prompt, a value of its own",
-       .methods = kReplayingMethods},
-      kTargetsNames};
   static constexpr std::string_view kEqualKeysNames[] = {"warn", "mean", "split"};
   static constexpr ChoiceOption kEqualKeys{
       {.key = "equal_keys",
@@ -173,6 +162,8 @@ struct LayeredSpec {
                                        &kEmmetCovarianceWeight,
                                        &kPmetCovarianceWeight,
                                        &kBetaCovarianceWeight,
+                                       &kZeroCovarianceWeight,
+                                       &kZeroIdentityWeight,
                                        &kIdentityWeight,
                                        &kHistory,
                                        &kStreamHistory,
@@ -190,10 +181,7 @@ struct LayeredSpec {
                                        &kBlue,
                                        &kEqualKeys,
                                        &kCompat,
-                                       &kNormAnchor,
-                                       &kTargets,
-                                       &kErrorFeedback,
-                                       &kTextBudget};
+                                       &kNormAnchor};
 };
 
 }  // namespace lancet

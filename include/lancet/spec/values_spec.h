@@ -35,7 +35,7 @@ struct ValuesSpec {
       {.key = "stop",
        .meaning = "a request is done by its `loss` alone, or also when every token of its target is `predicted`, the "
                   "likeliest in every context, at two checks in a row",
-       .methods = "memit rome r-rome emmet alphaedit nse evoedit betaedit"},
+       .methods = "memit rome r-rome emmet alphaedit nse evoedit betaedit zerounlearn"},
       kStopNames};
   static constexpr IntegerOption kContextsPerStep{
       {.key = "contexts_per_step",

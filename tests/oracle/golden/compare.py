@@ -56,11 +56,11 @@ def read_records(job):
 
 
 def batches_of(job, records):
-    """As {prompt, subject, target}, in the order of the file."""
+    """As {prompt, subject, target, target_true}, in the order of the file."""
     assert job["schedule"]["order"] == "file"
     size = job["schedule"]["batch"] or len(records)
     rewrites = [record["requested_rewrite"] for record in records]
-    requests = [dict(prompt=r["prompt"], subject=r["subject"], target=r["target_new"]["str"]) for r in rewrites]
+    requests = [dict(prompt=r["prompt"], subject=r["subject"], target=r["target_new"]["str"], target_true=r["target_true"]["str"]) for r in rewrites]
     return [requests[start : start + size] for start in range(0, len(requests), size)]
 
 

@@ -4,6 +4,7 @@ import memit_family
 import nse
 import rome
 import training
+import zerounlearn
 
 METHODS = {
     "memit": memit_family.edit,
@@ -21,4 +22,5 @@ METHODS = {
     "ft-l": training.fine_tune,
     "ft-m": training.fine_tune,
     "crispedit": crispedit.edit,
+    "zerounlearn": zerounlearn.edit,
 }

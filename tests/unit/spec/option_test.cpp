@@ -40,7 +40,7 @@ TEST(Option, SaysWhatItMeans) {
 
 TEST(Option, StandsOnceInItsSectionForEachMethod) {
   for (const char* method : {"memit", "rome", "r-rome", "emmet", "alphaedit", "pmet", "nse", "evoedit", "betaedit",
-                             "ultraedit", "stableedit", "ft", "ft-l", "ft-m", "crispedit"}) {
+                             "ultraedit", "stableedit", "ft", "ft-l", "ft-m", "zerounlearn", "crispedit"}) {
     std::set<std::string> keys;
     for (const PlacedOption& placed : placed_options(JobSpec::kAll, method))
       EXPECT_TRUE(keys.insert(placed.key).second) << method << ": " << placed.key;
