@@ -108,6 +108,7 @@ std::string rope_text(const RopeConfig& rope, int64_t head_dim) {
 std::string positions_text(const ModelConfig& config) {
   if (has_weight(config, WeightKind::kPositions)) return cat(config.max_positions, ", learned");
   if (!config.alibi_slopes.empty()) return cat(config.max_positions, ", ALiBi");
+  if (config.rope.dim == 0) return cat(config.max_positions, ", not embedded");
   std::string text = cat(config.max_positions, ", ", rope_text(config.rope, config.head_dim));
   if (config.window_rope) text += cat("; with a window: ", rope_text(*config.window_rope, config.head_dim));
   if (const auto without = std::ranges::count(config.rotary_layers, false); without > 0)
