@@ -124,11 +124,9 @@ class ZeroUnlearnEditor final : public Editor {
 
  private:
   std::vector<int64_t> layers_of(const ModelConfig& config) const {
-    const std::vector<int64_t> layers = options_.layers.value_or(automatic_late_layers(config.n_layers));
+    const std::vector<int64_t> layers = options_.layers.value_or(automatic_late_layers(config));
     for (const int64_t layer : layers) {
-      if (layer >= config.n_layers - 1)
-        throw ConfigError(cat("editor.layers: ", layer, ": expected 0 to ", config.n_layers - 2,
-                              ": a value needs at least one layer above it to act through"));
+      check_value_layer(config, layer);
       if (config.has_experts(layer))
         throw ConfigError(cat("editor.layers: ", layer, ": expected a layer without experts, whose outputs ",
                               "zerounlearn has no map of: use memit"));

@@ -31,7 +31,7 @@ LayeredOptions parse_layered_options(ConfigSection& editor, LayeredOptions optio
   if (options.target_rule.compat == Compat::kMemit) options.contexts.opening = ContextOptions::Opening::kWithBos;
   // PMET writes the MLP's half of its value alone, which at the first layer is too little
   if (options.order == EditOrder::kTogether && options.spread == Spread::kEven)
-    options.targets = read<LayerTarget>(editor, CourseSpec::kTargets);
+    options.targets = read<LayerTarget>(editor, ResidualSpec::kTargets);
   // BLUE's values are found on the weights as edited so far
   if (options.order == EditOrder::kTogether && !options.values_on_unedited && read(editor, LayeredSpec::kBlue)) {
     if (options.layers && options.layers->size() < 2)
@@ -42,9 +42,9 @@ LayeredOptions parse_layered_options(ConfigSection& editor, LayeredOptions optio
                      "and replays none");
     options.order = EditOrder::kLayerByLayer;
   }
-  options.error_feedback = options.error_feedback && read(editor, CourseSpec::kErrorFeedback);
+  options.error_feedback = options.error_feedback && read(editor, ResidualSpec::kErrorFeedback);
   if (options.error_feedback && !editor.has(EditorSpec::kRect.key) && !editor.has(EditorSpec::kRevive.key))
-    editor.problem(CourseSpec::kErrorFeedback.key,
+    editor.problem(ResidualSpec::kErrorFeedback.key,
                    "expected rect or revive beside it: without them every change is applied as it was solved");
   options.equal_keys = parse_equal_keys(editor);
   options.norm_anchor = parse_norm_anchor(editor);
@@ -52,11 +52,11 @@ LayeredOptions parse_layered_options(ConfigSection& editor, LayeredOptions optio
 }
 
 std::optional<double> parse_text_budget(ConfigSection& editor) {
-  const double share = read(editor, CourseSpec::kTextBudget);
+  const double share = read(editor, ResidualSpec::kTextBudget);
   if (share == 0) return std::nullopt;
   for (const std::string_view filter : {EditorSpec::kRect.key, EditorSpec::kRevive.key, EditorSpec::kPrune.key})
     if (editor.has(filter))
-      editor.problem(CourseSpec::kTextBudget.key, cat("expected it absent with ", filter,
+      editor.problem(ResidualSpec::kTextBudget.key, cat("expected it absent with ", filter,
                                                       ", by which a change is another than was solved within it"));
   return share;
 }
@@ -66,12 +66,7 @@ std::vector<int64_t> layers_of(const LayeredOptions& options, const ModelConfig&
   std::vector<int64_t> layers = options.layers ? *options.layers
                                 : one_by_one   ? std::vector{automatic_rome_layer(config)}
                                                : automatic_layers(config);
-  for (const int64_t layer : layers) {
-    if (layer >= config.n_layers - 1)
-      throw ConfigError(cat("editor.layers: ", layer, ": expected 0 to ", config.n_layers - 2, ": the model has ",
-                            config.n_layers, " layers, and a value needs at least one layer above it to act through"));
-    check_has_mlp(LayeredSpec::kLayers.key, config, layer);
-  }
+  for (const int64_t layer : layers) check_value_layer(config, layer);
   if (options.order != EditOrder::kLayerByLayer) return layers;
   if (layers.size() < 2)
     throw ConfigError(cat("editor.blue: expected at least two layers: the first and the last are changed; auto gives ",

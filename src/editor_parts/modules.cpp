@@ -44,6 +44,13 @@ void check_has_mlp(std::string_view option, const ModelConfig& config, int64_t l
                         " has no MLP: expected layers that have one: ", join(others)));
 }
 
+void check_value_layer(const ModelConfig& config, int64_t layer) {
+  if (layer >= config.n_layers - 1)
+    throw ConfigError(cat("editor.layers: ", layer, ": expected 0 to ", config.n_layers - 2, ": the model has ",
+                          config.n_layers, " layers, and a value needs at least one layer above it to act through"));
+  check_has_mlp(LayeredSpec::kLayers.key, config, layer);
+}
+
 std::vector<WeightId> modules_of(const std::optional<std::vector<WeightId>>& modules, AutomaticModules automatic,
                                  const ModelConfig& config) {
   if (!modules && automatic == AutomaticModules::kOneDown) return {{WeightKind::kDown, automatic_tuned_layer(config)}};

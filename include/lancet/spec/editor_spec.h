@@ -3,7 +3,7 @@
 
 #include <numbers>
 
-#include "lancet/spec/course_spec.h"
+#include "lancet/spec/residual_spec.h"
 #include "lancet/spec/gradient_spec.h"
 #include "lancet/spec/layered_spec.h"
 
@@ -64,6 +64,6 @@ struct EditorSpec {
 };
 
 inline constexpr auto kEditorOptions =
-    joined(EditorSpec::kFirst, LayeredSpec::kAll, CourseSpec::kAll, GradientSpec::kAll, EditorSpec::kLast);
+    joined(EditorSpec::kFirst, LayeredSpec::kAll, ResidualSpec::kAll, GradientSpec::kAll, EditorSpec::kLast);
 
 }  // namespace lancet

@@ -1,4 +1,4 @@
-// Options of an editor: what locate-then-edit methods bring their layers towards, and what a stream of them holds to.
+// Options of an editor: what the residuals of locate-then-edit methods are made of, and what all of a stream may come to.
 #pragma once
 
 #include "lancet/spec/option.h"
@@ -7,7 +7,7 @@ namespace lancet {
 
 inline constexpr std::string_view kReplayingMethods = "memit emmet alphaedit nse evoedit betaedit";
 
-struct CourseSpec {
+struct ResidualSpec {
   static constexpr FlagOption kErrorFeedback{
       {.key = "error_feedback",
        .meaning = "what `rect` or `revive` took off a change is made up for by the next one of that weight; a stream's "
