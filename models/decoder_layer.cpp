@@ -140,15 +140,20 @@ class LayerRun {
         throw std::logic_error(site_text(site) + ": a layer with experts has no such place");
     const RoutedTokens routed = route(context_.config, w_, x);
     const HookSite key_site{HookPoint::kMlpKey, context_.layer};
-    const auto with_shared = [&](const Tensor& out) {
-      return context_.config.experts.shared > 0 ? out + shared_output(context_.config, w_, x) : out;
-    };
-    if (!context_.hooks.touches(key_site)) return with_shared(routed.output(w_));
+    if (!context_.hooks.touches(key_site)) return with_shared(routed.output(w_), x);
     Tensor key = routed.whole_keys();
     if (!pass(HookPoint::kMlpKey, key)) return {};
-    if (!context_.hooks.replaces(key_site)) return with_shared(routed.output(w_));
+    if (!context_.hooks.replaces(key_site)) return with_shared(routed.output(w_), x);
     const Tensor out = w_.linear(key, kDown);
-    return with_shared(routed.biases().defined() ? out + routed.biases() : out);
+    return with_shared(routed.biases().defined() ? out + routed.biases() : out, x);
+  }
+
+  /// Adds what the MLP beside the experts gives; undefined: the pass ended in it.
+  Tensor with_shared(const Tensor& out, const Tensor& x) const {
+    if (!context_.config.has_shared_mlp(context_.layer)) return out;
+    Tensor key = shared_key(context_.config, w_, x);
+    if (!pass(HookPoint::kSharedKey, key)) return {};
+    return out + shared_output(context_.config, w_, x, key);
   }
 
   const LayerContext& context_;

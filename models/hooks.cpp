@@ -9,9 +9,10 @@
 namespace lancet {
 namespace {
 
-constexpr const char* kPointNames[] = {"block input", "attention input", "attention key", "attention output",
-                                       "MLP input",   "gate output",     "up output",     "MLP key",
-                                       "MLP output",  "block output"};
+constexpr const char* kPointNames[] = {"block input",      "attention input", "attention key",
+                                       "attention output", "MLP input",       "gate output",
+                                       "up output",        "MLP key",         "key of the MLP beside experts",
+                                       "MLP output",       "block output"};
 
 void check_replacement(HookSite site, const Tensor& before, const Tensor& after) {
   check_device(after, before.device(), "hook at " + site_text(site));

@@ -119,9 +119,13 @@ Tensor RoutedTokens::output(const LayerWeights& weights) const {
   return biases_.defined() ? out + biases_ : out;
 }
 
-Tensor shared_output(const ModelConfig& config, const LayerWeights& weights, const Tensor& x) {
+Tensor shared_key(const ModelConfig& config, const LayerWeights& weights, const Tensor& x) {
   const Tensor gate = config.gated_mlp ? weights.linear(x, kSharedGate) : Tensor();
-  const Tensor out = weights.linear(mlp_key(config, weights, gate, weights.linear(x, kSharedUp)), kSharedDown);
+  return mlp_key(config, weights, gate, weights.linear(x, kSharedUp));
+}
+
+Tensor shared_output(const ModelConfig& config, const LayerWeights& weights, const Tensor& x, const Tensor& key) {
+  const Tensor out = weights.linear(key, kSharedDown);
   return config.experts.shared_switch ? weights.linear(x, kSharedSwitch).sigmoid() * out : out;
 }
 

@@ -43,7 +43,10 @@ class RoutedTokens {
 /// Chooses and computes the keys. x: [..., D]. How many tokens go where is read by the host, once.
 RoutedTokens route(const ModelConfig& config, const LayerWeights& weights, const Tensor& x);
 
-/// Output of the MLP that all tokens go through beside their experts. x: [..., D].
-Tensor shared_output(const ModelConfig& config, const LayerWeights& weights, const Tensor& x);
+/// What the down projection of the MLP reads that all tokens go through beside their experts: [..., S]. x: [..., D].
+Tensor shared_key(const ModelConfig& config, const LayerWeights& weights, const Tensor& x);
+
+/// That MLP's output.
+Tensor shared_output(const ModelConfig& config, const LayerWeights& weights, const Tensor& x, const Tensor& key);
 
 }  // namespace lancet

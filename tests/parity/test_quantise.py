@@ -1,13 +1,14 @@
 """`lancet quantise` beside GPTQ in plain Python on hidden states of transformers in float64, and its files as their readers have them."""
 import json
 import shutil
+from dataclasses import replace
 
 import pytest
 import torch
 from checkpoints import TOKENIZER_FILES
 from double_precision import double_precision, load_double
 from engine import ROOT, lancet_logits, lancet_logits_of, load_tokenizer, load_transformers, nmse, run_binary, run_binary_raw, transformers_logits
-from family_checkpoints import Variant, make_net
+from family_checkpoints import DENSE, Variant, make_net
 from packing import Format, gptq_sweep, of_groups
 from safetensors.torch import load_file, save_file
 from test_families import rows
@@ -22,6 +23,9 @@ SIZES = {
     "gpt_neox": LLAMA | dict(intermediate_size=384),
     "gpt2": dict(n_embd=128, n_layer=2),
     "qwen3_moe": LLAMA | dict(head_dim=32, num_experts=4, moe_intermediate_size=128),
+    "qwen2_moe": LLAMA | dict(num_experts=4, mlp_only_layers=[1], moe_intermediate_size=128, shared_expert_intermediate_size=128),
+    "bamba": LLAMA | dict(num_hidden_layers=3, mamba_n_heads=8, mamba_n_groups=2, mamba_d_state=16, mamba_expand=2, mamba_chunk_size=16),
+    "lfm2": LLAMA | dict(block_multiple_of=128, num_hidden_layers=3, layer_types=["conv", "full_attention", "conv"]),
 }
 REQUESTS = [
     dict(id="0", prompt="{} was employed in", subject="Francis Hagerup", target="Berlin"),
@@ -31,7 +35,8 @@ REQUESTS = [
 
 
 def make_base(family, folder, **changes):
-    make_net(Variant(family, SIZES[family] | changes)).save_pretrained(folder)
+    variant = DENSE.get(family, Variant(family))
+    make_net(replace(variant, config=variant.config | SIZES[family] | changes)).save_pretrained(folder)
     for file in TOKENIZER_FILES:
         shutil.copyfile(DEMO / file, folder / file)
     (folder / "requests.jsonl").write_text("".join(json.dumps(request) + "\n" for request in REQUESTS))
@@ -148,6 +153,27 @@ def test_codes_are_those_of_plain_gptq_on_transformers_hidden_states(has_edits, 
     assert n_equal >= 0.999 * n_codes
 
 
+def test_an_mlp_beside_experts_is_packed_by_what_it_reads_itself(tmp_path):
+    base, out = make_base("qwen2_moe", tmp_path / "base"), tmp_path / "out"
+    report = quantise(base, out, "--format", "gptq", "--bits", 4, "--dtype", "f64")
+    losses = {matrix["tensor"]: matrix for matrix in report["matrices"]}
+    ours, net = load_file(out / "model.safetensors"), load_double(base)
+    shared, prompts = "model.layers.0.mlp.shared_expert.", ids_of_prompts(base)  # of layer 0: no earlier one is packed
+    with double_precision():
+        for name in ("gate_proj", "up_proj", "down_proj"):
+            linear, seen = net.get_submodule(shared + name), []
+            hook = linear.register_forward_pre_hook(lambda _, given, seen=seen: seen.append(given[0].flatten(0, -2).clone()))
+            for row in ids_of_texts(base) + prompts:
+                net(torch.tensor([row]))
+            hook.remove()
+            x, K = torch.cat(seen[: -len(prompts)]), torch.stack([rows[-1] for rows in seen[-len(prompts) :]])
+            H = x.T @ x / len(x) * ALPHA + K.T @ K
+            values = unpacked(ours, shared + name, 4)[1].double()
+            loss = losses[f"{shared}{name}.weight"]
+            assert loss["error"] == pytest.approx(weighted(values - linear.weight, H) / weighted(linear.weight, H), rel=1e-6)
+            assert loss["error"] < 0.9 * loss["nearest_error"]
+
+
 # ---- the files ----
 
 
@@ -176,7 +202,7 @@ def test_families_are_read_as_unpacked(family, format, bits, tmp_path):
     gone = {name for name in plain if name not in packed}
     assert gone == {matrix["tensor"] for matrix in report["matrices"]}
     is_matrix = {name for name, tensor in plain.items() if tensor.dim() == 2 and any(part in name for part in (".layers.", ".h."))}
-    assert gone == {name for name in is_matrix if not name.endswith("mlp.gate.weight")} and report["in_full_precision"] == []
+    assert gone == {name for name in is_matrix if not name.endswith(("mlp.gate.weight", "mlp.shared_expert_gate.weight"))} and report["in_full_precision"] == []
     for name in plain.keys() - gone:
         assert torch.equal(plain[name], packed[name]), name
     known = [matrix for matrix in report["matrices"] if matrix["nearest_error"] > 0]

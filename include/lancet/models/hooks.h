@@ -22,6 +22,7 @@ enum class HookPoint : uint8_t {
   kGateOut,  ///< gate projection, before the activation [B, T, F]; not of layers with experts
   kUpOut,    ///< up projection [B, T, F]; not of layers with experts
   kMlpKey,   ///< input of the down projection [B, T, F]: the "key" of ROME and MEMIT; of experts as KeyShape says
+  kSharedKey,  ///< input of the down projection of the MLP beside experts [B, T, S]; of layers that have one
   kMlpOut,   ///< output of the down projection [B, T, D]
   kBlockOut  ///< output of the decoder layer, the residual stream [B, T, D]
 };

@@ -158,6 +158,8 @@ struct ModelConfig {
   /// Numbers that attention's output projection reads.
   int64_t attended_size() const { return n_heads * (latent.rank > 0 ? latent.value_dim : head_dim); }
   bool has_experts(int64_t layer) const { return experts.count > 0 && experts.layers[static_cast<size_t>(layer)]; }
+  /// Whether all tokens go through an MLP beside the layer's experts.
+  bool has_shared_mlp(int64_t layer) const { return has_experts(layer) && experts.shared > 0; }
 
   KeyShape key_shape(int64_t layer) const;
   /// Returns the keys' shape in the layer that has the largest.

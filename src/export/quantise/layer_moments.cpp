@@ -34,19 +34,22 @@ int64_t width_of(const ModelConfig& config, int64_t layer, MatrixInput input) {
       return heads_input_size(config, layer);
     case MatrixInput::kMlpKey:
       return config.key_shape(layer).width;
+    case MatrixInput::kSharedKey:
+      return config.experts.shared;
     default:
       return config.d_model;
   }
 }
 
-constexpr MatrixInput kAllInputs[] = {MatrixInput::kNormed, MatrixInput::kHeads, MatrixInput::kMlpNormed,
-                                      MatrixInput::kMlpKey};
+constexpr MatrixInput kAllInputs[] = {MatrixInput::kNormed, MatrixInput::kHeads,        MatrixInput::kMlpNormed,
+                                      MatrixInput::kMlpKey, MatrixInput::kSharedNormed, MatrixInput::kSharedKey};
 
 }  // namespace
 
 LayerMoments::LayerMoments(const ModelConfig& config, int64_t layer, at::Device device)
     : keys_(config.key_shape(layer)) {
   for (const MatrixInput input : kAllInputs) {
+    if (is_of_shared(input) && !config.has_shared_mlp(layer)) continue;
     const int64_t n = is_by_expert(keys_, input) ? keys_.experts : 1;
     for (int64_t expert = 0; expert < n; ++expert)
       sums_[static_cast<size_t>(input)].emplace_back(width_of(config, layer, input), device);
@@ -58,7 +61,7 @@ void LayerMoments::add(const SequenceInfo& sequence, const LayerInputs& inputs) 
   RowCounts counts(counts_N);
   tokens_ += counts.total(inputs.front().size(0));
   for (const MatrixInput input : kAllInputs)
-    if (!is_by_expert(keys_, input))
+    if (!is_by_expert(keys_, input) && inputs[static_cast<size_t>(input)].defined())
       sums_[static_cast<size_t>(input)].front().add(inputs[static_cast<size_t>(input)], counts);
   if (keys_.experts == 1) return;
   for (int64_t expert = 0; expert < keys_.experts; ++expert) {
@@ -88,6 +91,7 @@ void LayerKeys::add(const SequenceInfo& sequence, const LayerInputs& inputs) {
     places.push_back(static_cast<int64_t>(row) * width + sequence.lengths[row] - 1);
   const Tensor places_B = to_index(places, inputs.front().device());
   for (size_t i = 0; i < kMatrixInputs; ++i) {
+    if (!inputs[i].defined()) continue;
     const Tensor rows = inputs[i].index_select(0, places_B);
     rows_[i] = rows_[i].defined() ? torch::cat({rows_[i], rows}) : rows;
   }

@@ -8,7 +8,7 @@ namespace lancet {
 namespace {
 
 constexpr HookPoint kPointOfInput[kMatrixInputs] = {HookPoint::kAttnIn, HookPoint::kAttnKey, HookPoint::kMlpIn,
-                                                    HookPoint::kMlpKey};
+                                                    HookPoint::kMlpKey, HookPoint::kMlpIn,   HookPoint::kSharedKey};
 
 }  // namespace
 
@@ -23,12 +23,14 @@ LayerTexts::LayerTexts(const CausalLM& model, std::vector<TokenBatch> batches) :
 void LayerTexts::see_inputs(int64_t layer,
                             const std::function<void(const SequenceInfo&, const LayerInputs&)>& see) const {
   const torch::NoGradGuard no_grad;
+  const bool has_shared = model_.config().has_shared_mlp(layer);
   for (const Text& text : texts_) {
     LayerInputs inputs;
     HookSet hooks;
     for (size_t i = 0; i < kMatrixInputs; ++i)
-      hooks.observe({kPointOfInput[i], layer}, [&inputs, i](const Tensor& x) { inputs[i] = x.flatten(0, 1); });
-    hooks.stop_at({HookPoint::kMlpKey, layer});
+      if (has_shared || !is_of_shared(static_cast<MatrixInput>(i)))
+        hooks.observe({kPointOfInput[i], layer}, [&inputs, i](const Tensor& x) { inputs[i] = x.flatten(0, 1); });
+    hooks.stop_at({has_shared ? HookPoint::kSharedKey : HookPoint::kMlpKey, layer});
     model_.run_layers(text.h_BTD.to(model_.placement().device_of(layer)), text.batch.sequence, {layer, layer + 1},
                       hooks);
     see(text.batch.sequence, inputs);

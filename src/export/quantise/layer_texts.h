@@ -11,7 +11,8 @@
 namespace lancet {
 
 /// What a layer's matrices read of a batch's tokens, by MatrixInput: [tokens, in] in the model's dtype, on the layer's
-/// device. MLP keys of experts: one expert's after the other's, zeros where a token does not go (KeyShape).
+/// device. MLP keys of experts: one expert's after the other's, zeros where a token does not go (KeyShape). Those of the
+/// MLP beside them are undefined where there is none.
 using LayerInputs = std::array<Tensor, kMatrixInputs>;
 
 class LayerTexts {
@@ -19,7 +20,7 @@ class LayerTexts {
   /// `model` outlives this. Embeds the batches; their hidden states are kept on the host.
   LayerTexts(const CausalLM& model, std::vector<TokenBatch> batches);
 
-  /// Runs layer `layer`, at whose input the texts are, up to what its down projection reads, batch by batch.
+  /// Runs layer `layer`, at whose input the texts are, up to what its down projections read, batch by batch.
   void see_inputs(int64_t layer, const std::function<void(const SequenceInfo&, const LayerInputs&)>& see) const;
   /// Runs the layer with its weights as they are: the texts are at the next one's input.
   void advance(int64_t layer);

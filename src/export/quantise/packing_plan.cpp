@@ -42,6 +42,8 @@ std::string head_module(const ModelConfig& config) {
 
 MatrixInput input_of(WeightKind kind) {
   if (kind == WeightKind::kAttnOut || kind == WeightKind::kMixerOut) return MatrixInput::kHeads;
+  if (kind == WeightKind::kSharedGate || kind == WeightKind::kSharedUp) return MatrixInput::kSharedNormed;
+  if (kind == WeightKind::kSharedDown) return MatrixInput::kSharedKey;
   switch (role_of(kind).part) {
     case LayerPart::kMlpInput:
       return MatrixInput::kMlpNormed;
@@ -59,26 +61,27 @@ bool fits(int64_t rows, int64_t columns, QuantisedFormat format, int64_t bits) {
 
 /// Small matrices that every program leaves as they are.
 bool stays_precise(WeightKind kind) {
-  return kind == WeightKind::kRouter || kind == WeightKind::kMixerRate || kind == WeightKind::kMixerDecay;
+  return kind == WeightKind::kRouter || kind == WeightKind::kSharedSwitch || kind == WeightKind::kMixerRate ||
+         kind == WeightKind::kMixerDecay;
+}
+
+/// What of a layer is not packed, as "layers have ..."; empty: nothing.
+std::string unsupported_part(const ModelConfig& config, const WeightSpec& spec) {
+  if (config.latent.rank > 0) return "latent attention";
+  if (config.recurrence.is_selective()) return "state spaces whose matrices read what lies within them";
+  if (has_all_experts(spec.stored.layout)) return "all their experts in one tensor";
+  if (!config.has_mlp(spec.id.layer)) return "one part alone: a mixer, attention or an MLP";
+  const bool has_both = config.has_recurrence(spec.id.layer) && config.has_attention(spec.id.layer);
+  return has_both ? "attention with a mixer beside it" : "";
 }
 
 void check_family(const ModelFiles& files, const WeightSpec& spec, QuantisedFormat format) {
   if (format == QuantisedFormat::kCompressedTensors && spec.stored.layout == Layout::kColumns)
     throw ConfigError(cat("--format compressed-tensors: its programs quantise linear layers, and those of ",
                           files.config.family->name, ", whose matrices are stored [in, out], are none: expected gptq"));
-  if (files.config.latent.rank > 0)
-    throw ConfigError(cat("lancet quantise: layers of ", files.config.family->name,
-                          " have latent attention, which is not supported: quantise it while it is loaded "
-                          "(run.quantise_base)"));
-  if (files.config.recurrence.kind != MixerKind::kGatedDelta)
-    throw ConfigError(cat("lancet quantise: layers of ", files.config.family->name,
-                          " have a convolution or a state space with projections in one matrix, which is not "
-                          "supported: quantise it while it is loaded (run.quantise_base)"));
-  if (files.config.experts.shared > 0 || has_all_experts(spec.stored.layout))
-    throw ConfigError(
-        cat("lancet quantise: a layer of ", files.config.family->name,
-            files.config.experts.shared > 0 ? " has an MLP beside its experts" : " has all its experts in one tensor",
-            ", which is not supported: quantise it while it is loaded (run.quantise_base)"));
+  if (const std::string part = unsupported_part(files.config, spec); !part.empty())
+    throw ConfigError(cat("lancet quantise: layers of ", files.config.family->name, " have ", part,
+                          ", which is not supported: quantise it while it is loaded (run.quantise_base)"));
 }
 
 }  // namespace

@@ -11,14 +11,20 @@
 
 namespace lancet {
 
-/// The four groups of a layer's matrices, by their inputs.
+/// The groups of a layer's matrices, by their inputs.
 enum class MatrixInput : uint8_t {
-  kNormed,     ///< input of queries, keys and values
-  kHeads,      ///< input of attention's output projection
-  kMlpNormed,  ///< input of gate and up projections
-  kMlpKey      ///< input of down projections
+  kNormed,        ///< input of queries, keys and values
+  kHeads,         ///< input of attention's output projection
+  kMlpNormed,     ///< input of gate and up projections
+  kMlpKey,        ///< input of down projections
+  kSharedNormed,  ///< input of gate and up projections of the MLP beside experts
+  kSharedKey      ///< input of its down projection
 };
-inline constexpr size_t kMatrixInputs = 4;
+inline constexpr size_t kMatrixInputs = 6;
+
+constexpr bool is_of_shared(MatrixInput input) {
+  return input == MatrixInput::kSharedNormed || input == MatrixInput::kSharedKey;
+}
 
 /// One tensor of the model, which may hold several weights: they read the same.
 struct PlannedMatrix {
