@@ -57,7 +57,7 @@ std::optional<double> parse_text_budget(ConfigSection& editor) {
   for (const std::string_view filter : {EditorSpec::kRect.key, EditorSpec::kRevive.key, EditorSpec::kPrune.key})
     if (editor.has(filter))
       editor.problem(ResidualSpec::kTextBudget.key, cat("expected it absent with ", filter,
-                                                      ", by which a change is another than was solved within it"));
+                                                        ", by which a change is another than was solved within it"));
   return share;
 }
 

@@ -31,8 +31,8 @@ std::vector<WeightId> modules_of(const std::optional<std::vector<WeightId>>& mod
 /// Throws: ConfigError when that layer, which `option` of the editor names, has no MLP to be changed.
 void check_has_mlp(std::string_view option, const ModelConfig& config, int64_t layer);
 
-/// Throws: ConfigError when no value can be found at that layer, one of `layers` of the editor: it is the last or has no
-/// MLP.
+/// Throws: ConfigError when no value can be found at that layer, one of `layers` of the editor: it is the last or has
+/// no MLP.
 void check_value_layer(const ModelConfig& config, int64_t layer);
 
 /// `target_end` of an editor.

@@ -14,17 +14,17 @@
 namespace lancet {
 
 enum class HookPoint : uint8_t {
-  kBlockIn,  ///< input of the decoder layer [B, T, D]
-  kAttnIn,   ///< input of the query, key and value projections, after the norm [B, T, D]
-  kAttnKey,  ///< input of the attention's out projection: all heads' results [B, T, H * C]
-  kAttnOut,  ///< output of the attention's out projection [B, T, D]
-  kMlpIn,    ///< input of gate and up, after the norm [B, T, D]
-  kGateOut,  ///< gate projection, before the activation [B, T, F]; not of layers with experts
-  kUpOut,    ///< up projection [B, T, F]; not of layers with experts
-  kMlpKey,   ///< input of the down projection [B, T, F]: the "key" of ROME and MEMIT; of experts as KeyShape says
+  kBlockIn,    ///< input of the decoder layer [B, T, D]
+  kAttnIn,     ///< input of the query, key and value projections, after the norm [B, T, D]
+  kAttnKey,    ///< input of the attention's out projection: all heads' results [B, T, H * C]
+  kAttnOut,    ///< output of the attention's out projection [B, T, D]
+  kMlpIn,      ///< input of gate and up, after the norm [B, T, D]
+  kGateOut,    ///< gate projection, before the activation [B, T, F]; not of layers with experts
+  kUpOut,      ///< up projection [B, T, F]; not of layers with experts
+  kMlpKey,     ///< input of the down projection [B, T, F]: the "key" of ROME and MEMIT; of experts as KeyShape says
   kSharedKey,  ///< input of the down projection of the MLP beside experts [B, T, S]; of layers that have one
-  kMlpOut,   ///< output of the down projection [B, T, D]
-  kBlockOut  ///< output of the decoder layer, the residual stream [B, T, D]
+  kMlpOut,     ///< output of the down projection [B, T, D]
+  kBlockOut    ///< output of the decoder layer, the residual stream [B, T, D]
 };
 
 struct HookSite {

@@ -3,9 +3,9 @@
 
 #include <numbers>
 
-#include "lancet/spec/residual_spec.h"
 #include "lancet/spec/gradient_spec.h"
 #include "lancet/spec/layered_spec.h"
+#include "lancet/spec/residual_spec.h"
 
 namespace lancet {
 

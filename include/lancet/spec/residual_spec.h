@@ -1,4 +1,5 @@
-// Options of an editor: what the residuals of locate-then-edit methods are made of, and what all of a stream may come to.
+// Options of an editor: what the residuals of locate-then-edit methods are made of, and what all of a stream may come
+// to.
 #pragma once
 
 #include "lancet/spec/option.h"
