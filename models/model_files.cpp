@@ -1,6 +1,7 @@
 #include "lancet/models/model_files.h"
 
 #include "lancet/checkpoint/quantize_config.h"
+#include "lancet/core/bare_floats.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/io/files.h"
@@ -24,9 +25,9 @@ DescribedModel describe_model(const std::filesystem::path& model, std::span<cons
   namespace fs = std::filesystem;
   fs::path file = fs::is_regular_file(model) ? model : model / "config.json";
   if (!fs::exists(file)) file = Checkpoint::open(model).folder() / "config.json";  // a cache folder, or what is missing
+  const std::string config = bare_floats_as_objects(read_text_file(file, "config.json"));
   return {file.parent_path(),
-          parse_model_config(with_quantize_config(read_text_file(file, "config.json"), file.parent_path()), "",
-                             ignore_config_keys, file.string())};
+          parse_model_config(with_quantize_config(config, file.parent_path()), "", ignore_config_keys, file.string())};
 }
 
 }  // namespace lancet

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "lancet/checkpoint/quantize_config.h"
+#include "lancet/core/bare_floats.h"
 #include "lancet/core/error.h"
 #include "lancet/core/hash.h"
 #include "lancet/core/reporter.h"
@@ -209,7 +210,7 @@ Checkpoint Checkpoint::open(const fs::path& path) {
   Checkpoint checkpoint;
   checkpoint.folder_ = resolve_folder(path);
   checkpoint.side_files_ = open_side_files(checkpoint.folder_);
-  const std::string config = text_of(*find_file(checkpoint.side_files_, "config.json"));
+  const std::string config = bare_floats_as_objects(text_of(*find_file(checkpoint.side_files_, "config.json")));
   checkpoint.config_text_ = with_quantize_config(config, checkpoint.folder_);
   checkpoint.has_own_config_ = checkpoint.config_text_ == config;
   checkpoint.shards_ = open_shards(checkpoint.folder_, find_file(checkpoint.side_files_, kIndexFile));

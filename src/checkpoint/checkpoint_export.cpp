@@ -7,6 +7,7 @@
 
 #include "export_plan.h"
 #include "lancet/checkpoint/checkpoint_export.h"
+#include "lancet/core/bare_floats.h"
 #include "lancet/core/error.h"
 #include "lancet/core/parallel.h"
 #include "lancet/core/strict_json.h"
@@ -140,11 +141,17 @@ std::optional<std::string> changed_config(const Checkpoint& base, const Checkpoi
   return base.config_text();
 }
 
+/// Floats that JSON cannot say are bare where they were, which every program reads that read the file.
+std::string with_floats_as_in(const MappedFile& file, const std::string& config) {
+  const bool has_bare = bare_floats_as_objects(file.text()) != file.text();
+  return has_bare ? objects_as_bare_floats(config) : config;
+}
+
 void export_side_file(const MappedFile& file, const std::optional<std::string>& config, const ExportPlan& plan,
                       const fs::path& target) {
   const fs::path name = file.path().filename();
   if (name == "config.json" && config)
-    write_whole_file(*config, target / name);
+    write_whole_file(with_floats_as_in(file, *config), target / name);
   else if (name == kIndexFile && !plan.removed.empty())
     write_changed_index(file, plan, target / name);
   else

@@ -43,12 +43,18 @@ constexpr GgufFamily kGgufFamilies[] = {{"LlamaForCausalLM", "llama", true},
                                         {"FalconForCausalLM", "falcon"},
                                         {"BloomForCausalLM", "bloom"},
                                         {"MptForCausalLM", "mpt"},
-                                        {"ApertusForCausalLM", "apertus"}};
+                                        {"ApertusForCausalLM", "apertus"},
+                                        {"Jais2ForCausalLM", "jais2"},
+                                        {"OlmoeForCausalLM", "olmoe"},
+                                        {"Qwen2MoeForCausalLM", "qwen2moe"},
+                                        {"Ernie4_5_MoeForCausalLM", "ernie4_5-moe"},
+                                        {"Lfm2ForCausalLM", "lfm2"},
+                                        {"JambaForCausalLM", "jamba"}};
 
-/// Returns llama.cpp's name for the matrix. The first one's kind says which it is where several weights share it.
-std::string_view stem_of(const LinearModule& module) {
-  const bool is_fused = module.parts.size() > 1;
-  switch (module.parts.front().spec.id.kind) {
+/// Returns llama.cpp's name for a layer's matrix. The first one's kind says which it is where several weights share it.
+/// Empty: none is known.
+std::string_view stem_of(WeightKind kind, bool is_fused) {
+  switch (kind) {
     case WeightKind::kQuery:
       return is_fused ? "attn_qkv" : "attn_q";
     case WeightKind::kKey:
@@ -63,8 +69,14 @@ std::string_view stem_of(const LinearModule& module) {
       return "ffn_up";
     case WeightKind::kDown:
       return "ffn_down";
+    case WeightKind::kSharedGate:
+      return "ffn_gate_shexp";
+    case WeightKind::kSharedUp:
+      return "ffn_up_shexp";
+    case WeightKind::kSharedDown:
+      return "ffn_down_shexp";
     default:
-      throw std::logic_error(module.name + ": no matrix of an adapter");
+      return "";
   }
 }
 
@@ -83,7 +95,9 @@ const GgufFamily& gguf_family(const ModelConfig& config) {
 std::string gguf_name(const LinearModule& module) {
   const WeightSpec& spec = module.parts.front().spec;
   if (spec.id.kind == WeightKind::kHead) return "output.weight";
-  return cat("blk.", spec.id.layer, ".", stem_of(module), spec.stored.tensors.size() > 1 ? "_exps" : "", ".weight");
+  const std::string_view stem = stem_of(spec.id.kind, module.parts.size() > 1);
+  if (stem.empty()) throw std::logic_error(module.name + ": no matrix of an adapter");
+  return cat("blk.", spec.id.layer, ".", stem, spec.stored.tensors.size() > 1 ? "_exps" : "", ".weight");
 }
 
 std::string why_no_gguf(const ModelConfig&, const WeightSpec& spec) {
@@ -91,6 +105,8 @@ std::string why_no_gguf(const ModelConfig&, const WeightSpec& spec) {
   if (spec.id.kind == WeightKind::kEmbedding || spec.id.kind == WeightKind::kPositions)
     return "it is a table of embeddings";
   if (spec.id.kind == WeightKind::kRouter) return "it is a router";
+  if (spec.id.kind != WeightKind::kHead && stem_of(spec.id.kind, false).empty())
+    return "no name of it in llama.cpp's files is known";
   if (has_all_experts(spec.stored.layout)) return "it is in a tensor of all experts, which is no linear module";
   return "";
 }

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "asked_prompts.h"
+#include "lancet/core/bare_floats.h"
 #include "lancet/core/error.h"
 #include "lancet/core/hash.h"
 #include "lancet/core/reporter.h"
@@ -67,7 +68,7 @@ std::vector<std::string> check_base(const PushJob& job, const Journal& journal, 
                           journal.base().folder));
   const fs::path config = served / "config.json";
   if (fs::is_regular_file(config, error)) {
-    if (ContentHash().add(read_text_file(config, "config.json")).hex() != journal.base().config)
+    if (ContentHash().add(bare_floats_as_objects(read_text_file(config, "config.json"))).hex() != journal.base().config)
       throw ConfigError(cat("the server has ", facts.model_path,
                             ", whose config.json is another one than that of the "
                             "edited model, ",

@@ -5,8 +5,10 @@
 #include <unordered_map>
 #include <utility>
 
+#include "lancet/core/bare_floats.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
+#include "lancet/tokenizer_files/json_node.h"
 #include "lancet/tokenizer_files/known_patterns.h"
 #include "lancet/tokenizer_files/model_file.h"
 #include "lancet/tokenizer_files/tokenizer_config.h"
@@ -40,7 +42,7 @@ constexpr std::array<TokenizerClass, 2> kClasses{{{.name = "GPT2Tokenizer",
 std::optional<std::string> model_type_of(const std::filesystem::path& folder) {
   const std::filesystem::path file = folder / "config.json";
   if (!has_model_file(file)) return std::nullopt;
-  const nlohmann::json document = load_json(file);
+  const nlohmann::json document = parse_json(bare_floats_as_objects(read_model_file(file, "tokenizer")), file);
   const JsonNode root(document, file);
   if (!root.has("model_type")) return std::nullopt;
   return root.at("model_type").text();

@@ -10,7 +10,10 @@
 namespace lancet {
 
 nlohmann::json load_json(const std::filesystem::path& file) {
-  const std::string text = read_model_file(file, "tokenizer");
+  return parse_json(read_model_file(file, "tokenizer"), file);
+}
+
+nlohmann::json parse_json(std::string_view text, const std::filesystem::path& file) {
   try {
     return parse_strict_json(text);
   } catch (const JsonProblem& problem) {

@@ -1,17 +1,22 @@
 """What `lancet edit` writes of each family: transformers reads it, and what was not edited has its bytes."""
 import json
+import math
+import shutil
 
 import pytest
 import torch
+from checkpoints import TOKENIZER_FILES
 from edits import deltas_of
 from engine import ROOT, assert_rows_close, lancet_logits, run_binary, transformers_logits
-from family_checkpoints import load, make_checkpoint
+from family_checkpoints import VARIANTS, load, make_checkpoint, make_net
 from safetensors import safe_open
 from test_export import read_raw
 from test_families import NMSE_F32, rows
+from transformers import AutoConfig
 
 LAYERS = {"down": [1], "up": [2]}
 FACTS = ROOT / "data" / "requests" / "demo.json"
+CORPUS = ROOT / "data" / "requests" / "demo-corpus.txt"
 EDITED = {  # by variant: the tensors of these layers
     "mistral_window": ("model.layers.1.mlp.down_proj", "model.layers.2.mlp.up_proj"),
     "qwen2_tied": ("model.layers.1.mlp.down_proj", "model.layers.2.mlp.up_proj"),
@@ -34,12 +39,16 @@ EDITED = {  # by variant: the tensors of these layers
 def edit(name, scratch, modules):
     """(variant, base, what lancet made of it)"""
     base = make_checkpoint(name, scratch / "base", ROOT / "data" / "demo-model")
+    edit_folder(base, scratch, modules)
+    return name, base, scratch / "out"
+
+
+def edit_folder(base, scratch, modules):
     editor = dict(method="ft", modules=modules, steps=2, lr=0.01)
     job = dict(model=str(base), requests=dict(path=str(FACTS), limit=2), editor=editor, evaluate=[])
     job |= dict(output=dict(dir=str(scratch / "out")), run=dict(dtype="f32"))
     (scratch / "job.json").write_text(json.dumps(job))
     run_binary("lancet", "edit", scratch / "job.json")
-    return name, base, scratch / "out"
 
 
 @pytest.fixture(scope="module", params=EDITED)
@@ -85,3 +94,34 @@ def test_experts_in_one_tensor_are_written_where_they_lie(tmp_path):
     torch.testing.assert_close(torch.tensor(deltas_of(out)[name]).float(), change, rtol=1e-3, atol=1e-6)
     batch = rows([2, 13])
     assert_rows_close(lancet_logits(out, batch, "f32", tmp_path), transformers_logits(load(out), batch), NMSE_F32)
+
+
+def bare_infinity(folder, key, value):
+    """Writes the model's config.json as Python's json does, with a float that JSON cannot say; what it says then."""
+    told = json.loads((folder / "config.json").read_text()) | {key: value}
+    (folder / "config.json").write_text(json.dumps(told, indent=1))
+    assert "Infinity" in json.dumps(told) and "__float__" not in json.dumps(told)
+    return told
+
+
+def test_a_float_that_json_cannot_say_stays_bare(tmp_path):
+    """Published files of Nemotron-H have a bare Infinity; transformers writes an object since its version 5."""
+    base = make_checkpoint("nemotron_h", tmp_path / "base", ROOT / "data" / "demo-model")
+    bare_infinity(base, "time_step_limit", [0.0, math.inf])
+    edit_folder(base, tmp_path, {"down": [1]})
+    assert (tmp_path / "out" / "config.json").read_bytes() == (base / "config.json").read_bytes()
+    assert AutoConfig.from_pretrained(tmp_path / "out").time_step_limit == [0.0, math.inf]
+    run_binary("lancet", "inspect", base / "config.json")
+
+
+def test_a_float_that_json_cannot_say_stays_bare_where_the_rest_changes(tmp_path):
+    base, packed = tmp_path / "base", tmp_path / "packed"
+    make_net(VARIANTS["qwen3"], dict(hidden_size=128, intermediate_size=128)).save_pretrained(base)
+    for file in TOKENIZER_FILES:
+        shutil.copyfile(ROOT / "data" / "demo-model" / file, base / file)
+    told = bare_infinity(base, "initializer_range", -math.inf)
+    run_binary("lancet", "quantise", base, "--format", "gptq", "--corpus", CORPUS, "--tokens", "300", "--out", packed, "--devices", "cpu", "--quiet")
+    written = json.loads((packed / "config.json").read_text())
+    assert written.pop("quantization_config")["quant_method"] == "gptq"
+    assert written == told
+    assert AutoConfig.from_pretrained(packed).initializer_range == -math.inf

@@ -160,6 +160,7 @@ DENSE_NAMES = {
     "gpt_bigcode": ("starcoder", False, dict(k="transformer.h.1.attn.c_attn.weight[k]", down="transformer.h.1.mlp.c_proj")),
     "falcon_grouped": ("falcon", False, dict(k="transformer.h.1.self_attention.query_key_value.weight[k]", down="transformer.h.1.mlp.dense_4h_to_h")),
     "bloom": ("bloom", False, dict(k="transformer.h.1.self_attention.query_key_value.weight[k]", down="transformer.h.1.mlp.dense_4h_to_h")),
+    "jais2": ("jais2", False, LLAMA_NAMES),
     "mpt": ("mpt", False, dict(k="transformer.blocks.1.attn.Wqkv.weight[k]", down="transformer.blocks.1.ffn.down_proj")),
 }  # fmt: skip
 
@@ -182,25 +183,47 @@ def dense_case(fixture, architecture, is_turned, names):
 PLAIN = {name: (architecture, weights) for name, architecture, weights in cases()}
 
 
+def shared(module, width):
+    """The MLP that every token goes through."""
+    shapes = dict(gate=(width, 32), up=(width, 32), down=(32, width))
+    return [(LLAMA.format(1, f"{module}.{part}_proj"), shape, f"blk.1.ffn_{part}_shexp.weight", lambda change: change) for part, shape in shapes.items()]
+
+
+# families with mixers in place of some layers' attention: the MLP and the attention of one layer
+def hybrid_case(architecture, layer, modules):
+    shapes = {"ffn_gate": (48, 32), "ffn_up": (48, 32), "ffn_down": (32, 48), "attn_q": (32, 32), "attn_k": (16, 32), "attn_v": (16, 32), "attn_output": (32, 32)}
+    return architecture, [(LLAMA.format(layer, modules[name]), shapes[name], f"blk.{layer}.{name}.weight", lambda change: change) for name in shapes]
+
+
+ATTENTION = dict(attn_q="self_attn.q_proj", attn_k="self_attn.k_proj", attn_v="self_attn.v_proj")
+LFM2 = ATTENTION | dict(attn_output="self_attn.out_proj", ffn_gate="feed_forward.w1", ffn_up="feed_forward.w3", ffn_down="feed_forward.w2")
+JAMBA = ATTENTION | dict(attn_output="self_attn.o_proj") | {f"ffn_{part}": f"feed_forward.{part}_proj" for part in ("gate", "up", "down")}
+HYBRIDS = {"lfm2": hybrid_case("lfm2", 1, LFM2), "jamba_dense": hybrid_case("jamba", 2, JAMBA)}
+
+
 def expert_cases():
     def pile(count, axis):
         return lambda change: torch.stack(change.chunk(count, axis))
 
-    def experts(pattern, count, gate, up, down, width):
+    def experts(pattern, count, gate, up, down, width, hidden=64):
         name = "model.layers.1." + pattern + "{}.weight"
         return [
-            (name.format(gate), (count * width, 64), "blk.1.ffn_gate_exps.weight", pile(count, 0)),
-            (name.format(up), (count * width, 64), "blk.1.ffn_up_exps.weight", pile(count, 0)),
-            (name.format(down), (64, count * width), "blk.1.ffn_down_exps.weight", pile(count, 1)),
+            (name.format(gate), (count * width, hidden), "blk.1.ffn_gate_exps.weight", pile(count, 0)),
+            (name.format(up), (count * width, hidden), "blk.1.ffn_up_exps.weight", pile(count, 0)),
+            (name.format(down), (hidden, count * width), "blk.1.ffn_down_exps.weight", pile(count, 1)),
         ]
 
+    small = experts("mlp.experts.*.", 6, "gate_proj", "up_proj", "down_proj", 24, 32)
     return {
+        "olmoe": ("olmoe", small),
+        "qwen2_moe": ("qwen2moe", small + shared("mlp.shared_expert", 40)),
+        "ernie4_5_moe": ("ernie4_5-moe", small + shared("mlp.shared_experts", 48)),
         "qwen3_moe": ("qwen3moe", experts("mlp.experts.*.", 6, "gate_proj", "up_proj", "down_proj", 40)),
         "mixtral": ("llama", experts("block_sparse_moe.experts.*.", 5, "w1", "w3", "w2", 96)),
     }
 
 
-ALL = PLAIN | FUSED | expert_cases() | {name: dense_case(name, *told) for name, told in DENSE_NAMES.items()}
+ALL = PLAIN | FUSED | HYBRIDS | expert_cases() | {name: dense_case(name, *told) for name, told in DENSE_NAMES.items()}
 ROUNDING = {"F32": 1e-13, "BF16": 1e-4, "F16": 1e-6}  # NMSE that rounding the factors may leave
 
 
@@ -291,14 +314,17 @@ def test_what_llama_cpp_cannot_load_is_refused_by_name(tmp_path):
     assert answer["exit_code"] == 2, answer
     for part in ("llama.cpp", "model.embed_tokens.weight: it is a table of embeddings", "mlp.gate.weight: it is a router", "model.norm.weight: it is no matrix"):
         assert part in answer["error"], answer
+    mixer = make_checkpoint("lfm2", tmp_path / "mixer", DEMO)
+    answer = write(mixer, {"model.layers.2.conv.out_proj.weight|0|full": torch.ones(32, 32)}, tmp_path)
+    assert answer["exit_code"] == 2 and "model.layers.2.conv.out_proj.weight: no name of it in llama.cpp's files is known" in answer["error"], answer
     assert not (tmp_path / "a.gguf").exists()
 
 
 def test_every_family_is_known_or_refused():
     """A family that is added is decided upon here."""
     known = {"llama", "mistral", "mixtral", "qwen2", "qwen3", "qwen3_moe", "phi3", "gemma", "gemma2", "gemma3_text", "olmo2", "gpt2", "gpt_neox", "stablelm"}
-    unknown = {"gptj", "hyperclovax", "jais2", "helium", "ministral", "ministral3", "cwm", "vaultgemma", "gpt_neo", "opt", "biogpt", "nanochat", "persimmon"}
-    unknown |= {"qwen3_5_text", "qwen3_5_moe_text", "qwen3_next", "qwen2_moe", "olmoe", "granitemoe", "glm4_moe", "ernie4_5_moe", "phimoe"}
-    unknown |= {"gpt_oss", "deepseek_v2", "deepseek_v3", "glm4_moe_lite", "youtu", "minicpm3", "lfm2", "lfm2_moe", "bamba", "falcon_h1", "granitemoehybrid", "jamba", "nemotron_h"}
-    known |= {DENSE[name].family for name in DENSE_NAMES}
+    unknown = {"gptj", "hyperclovax", "helium", "ministral", "ministral3", "cwm", "vaultgemma", "gpt_neo", "opt", "biogpt", "nanochat", "persimmon"}
+    unknown |= {"qwen3_5_text", "qwen3_5_moe_text", "qwen3_next", "granitemoe", "glm4_moe", "phimoe"}
+    unknown |= {"gpt_oss", "deepseek_v2", "deepseek_v3", "glm4_moe_lite", "youtu", "minicpm3", "lfm2_moe", "bamba", "falcon_h1", "granitemoehybrid", "nemotron_h"}
+    known |= {DENSE[name].family for name in [*DENSE_NAMES, *HYBRIDS, "olmoe", "qwen2_moe", "ernie4_5_moe"]}
     assert {variant.family for variant in VARIANTS.values()} | {"llama"} == known | unknown

@@ -25,9 +25,10 @@ class Checkpoint {
 
   /// The folder that holds config.json (the resolved snapshot for cache folders).
   const std::filesystem::path& folder() const { return folder_; }
-  /// Text of config.json, with the settings of a quantize_config.json where it has none (quantize_config.h).
+  /// Text of config.json, with the settings of a quantize_config.json where it has none (quantize_config.h), and with
+  /// bare floats as objects (bare_floats.h).
   const std::string& config_text() const { return config_text_; }
-  /// Whether that is the file's text.
+  /// Whether it says what the file says, no more.
   bool has_own_config() const { return has_own_config_; }
   const std::vector<SafetensorsReader>& shards() const { return shards_; }
   /// config.json, the tokenizer's files and what else goes with the weights, and their index where they have one.

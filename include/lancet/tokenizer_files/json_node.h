@@ -15,6 +15,8 @@ namespace lancet {
 
 /// Throws: TokenizerError when the file cannot be read or parse_strict_json() refuses it.
 nlohmann::json load_json(const std::filesystem::path& file);
+/// Parses the file's text. Throws: TokenizerError when parse_strict_json() refuses it.
+nlohmann::json parse_json(std::string_view text, const std::filesystem::path& file);
 
 /// A value and its place. The document and the file name outlive it.
 class JsonNode {
