@@ -167,21 +167,22 @@ def test_inspect_counts_the_parameters_of_dense_rows(lancet, name):
     assert json.loads(result.stdout)["parameters"] == parameters
 
 
-NEMOTRON_H = BY_ROWS["granite-3.0-2b"][0] | {"architectures": ["NemotronHForCausalLM"], "model_type": "nemotron_h",
-                                             "mamba_num_heads": 48}  # fmt: skip
+ZAMBA2 = BY_ROWS["granite-3.0-2b"][0] | {"architectures": ["Zamba2ForCausalLM"], "model_type": "zamba2",
+                                         "hybrid_layer_ids": [6]}  # fmt: skip
 MAMBA = {
     "architectures": ["MambaForCausalLM"], "conv_kernel": 4, "d_inner": 1536, "d_model": 768, "expand": 2, "hidden_act": "silu",
     "hidden_size": 768, "layer_norm_epsilon": 1e-5, "model_type": "mamba", "n_layer": 24, "num_hidden_layers": 24,
-    "residual_in_fp32": True, "state_size": 16, "time_step_rank": 48, "use_conv_bias": True, "vocab_size": 50280,
+    "residual_in_fp32": True, "rms_norm": True, "ssm_cfg": {}, "ssm_layer": 1, "ssm_rank": 1, "state_size": 16, "time_step_rank": 48,
+    "use_conv_bias": True, "vocab_size": 50280,
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("values", "parts"),
     [
-        (NEMOTRON_H, ["unknown family 'NemotronHForCausalLM'", "the nearest is Granite", "has no mamba_num_heads", "This version knows Llama"]),
-        (MAMBA, ["unknown family 'MambaForCausalLM'", "none is near", "conv_kernel", "and 1 more"]),
-        (NEMOTRON_H | {"architectures": None}, ["unknown family 'nemotron_h'", "mamba_num_heads"]),
+        (ZAMBA2, ["unknown family 'Zamba2ForCausalLM'", "the nearest is Granite", "has no hybrid_layer_ids", "This version knows Llama"]),
+        (MAMBA, ["unknown family 'MambaForCausalLM'", "none is near", "d_inner", "and 1 more"]),
+        (ZAMBA2 | {"architectures": None}, ["unknown family 'zamba2'", "hybrid_layer_ids"]),
     ],
 )
 def test_an_unknown_family_is_refused_by_what_differs(lancet, values, parts):
