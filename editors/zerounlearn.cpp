@@ -46,16 +46,13 @@ struct ZeroOptions {
 /// The requests with their old answers as targets.
 std::vector<EditRequest> with_old_answers(std::span<const EditRequest> requests) {
   std::vector<EditRequest> old(requests.begin(), requests.end());
-  for (EditRequest& request : old) {
-    request.target = request.target_true.value();
-  }
+  for (EditRequest& request : old) request.target = request.target_true.value();
   return old;
 }
 
 Tensor exact_weight(const WeightTransaction& transaction, WeightId id) {
-  for (const WeightTransaction::Entry& entry : transaction.entries())
-    if (entry.id == id) return entry.master;
-  return transaction.unedited(id);
+  const WeightTransaction::Entry* entry = transaction.find(id);
+  return entry != nullptr ? entry->master : transaction.unedited(id);
 }
 
 class ZeroUnlearnEditor final : public Editor {

@@ -25,7 +25,7 @@ class LayerRun {
   ResidualStream run(ResidualStream stream) {
     if (stream.added_BTD.defined() && touches(HookPoint::kBlockIn)) stream = {stream.sum(), {}};
     if (!pass(HookPoint::kBlockIn, stream.h_BTD)) return {};
-    if (!has_mixing()) return with_mlp_alone(std::move(stream));
+    if (!context_.config.has_mixing(context_.layer)) return with_mlp_alone(std::move(stream));
     auto [h, x] = entered(std::exchange(stream, {}), kAttnNorm, kAttnNormBias);
     if (!pass(HookPoint::kAttnIn, x)) return {};
     Tensor attended = mixed(x);
@@ -43,10 +43,6 @@ class LayerRun {
   }
 
  private:
-  bool has_mixing() const {
-    return context_.config.has_attention(context_.layer) || context_.config.has_recurrence(context_.layer);
-  }
-
   ResidualStream with_mlp_alone(ResidualStream stream) const {
     auto [h, x] = entered(std::move(stream), kMlpNorm, kMlpNormBias);
     const OutputPlaces& outputs = context_.inputs.outputs;

@@ -43,12 +43,6 @@ std::string percent_text(std::optional<double> share) {
   return text.data();
 }
 
-std::string short_number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof(text), "%.3g", value);
-  return text;
-}
-
 std::string metric_text(const MetricRow& row, std::optional<double> mean) {
   if (!mean || row.unit == Unit::kShare || row.unit == Unit::kDifference) return percent_text(mean);
   std::array<char, 32> text{};

@@ -17,9 +17,6 @@ std::string format_table(const std::vector<std::vector<std::string>>& rows);
 /// "99.0" from 0.99; "n/a" without a value.
 std::string percent_text(std::optional<double> share);
 
-/// Three digits: "0.00412", "1.5e+09".
-std::string short_number(double value);
-
 /// A metric's mean: shares in percent, anything else with its unit.
 std::string metric_text(const MetricRow& row, std::optional<double> mean);
 

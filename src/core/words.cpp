@@ -27,6 +27,12 @@ std::string percent(double share) {
   return text;
 }
 
+std::string short_number(double number) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.3g", number);
+  return text;
+}
+
 std::string shortfall_text(double share, double threshold) {
   const bool shows = std::round(1000 * share) < 1000 * threshold;
   return cat(shows ? percent(share) : cat(100 * share, " %"), ", expected at least ", 100 * threshold, " %");

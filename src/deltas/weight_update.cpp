@@ -94,9 +94,13 @@ void WeightTransaction::put_unedited() {
   for (const Entry& entry : entries_) model_.put_weight(entry.id, entry.original);
 }
 
+const WeightTransaction::Entry* WeightTransaction::find(WeightId id) const {
+  const auto found = std::ranges::find(entries_, id, &Entry::id);
+  return found != entries_.end() ? &*found : nullptr;
+}
+
 Tensor WeightTransaction::unedited(WeightId id) const {
-  for (const Entry& entry : entries_)
-    if (entry.id == id) return entry.base;
+  if (const Entry* entry = find(id)) return entry->base;
   return stored_ ? stored_(id) : model_.weight(id);
 }
 

@@ -210,8 +210,8 @@ void LayerPasses::note_system(const LayerProblem& problem, const LayerTargets& t
     system.edits.emplace_back();
     for (const int64_t place : group) system.edits.back().push_back(targets.members[static_cast<size_t>(place)]);
   }
-  for (const WeightTransaction::Entry& entry : batch_.transaction.entries())
-    if (entry.id == system.id) system.change = static_cast<int64_t>(entry.deltas.size()) - 1;
+  if (const WeightTransaction::Entry* entry = batch_.transaction.find(system.id))
+    system.change = std::ssize(entry->deltas) - 1;
   batch_.context.note_system(std::move(system));
 }
 

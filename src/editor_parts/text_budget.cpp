@@ -9,10 +9,9 @@ namespace lancet {
 
 /// Returns W - W0; undefined: the weight is not edited.
 Tensor TextBudget::change_so_far(int64_t layer) const {
-  for (const WeightTransaction::Entry& entry : transaction_.entries())
-    if (entry.id == WeightId{WeightKind::kDown, layer})
-      return entry.master.to(at::kDouble) - entry.base.to(entry.master.device(), at::kDouble);
-  return {};
+  const WeightTransaction::Entry* entry = transaction_.find({WeightKind::kDown, layer});
+  if (entry == nullptr) return {};
+  return entry->master.to(at::kDouble) - entry->base.to(entry->master.device(), at::kDouble);
 }
 
 WeightDelta TextBudget::solve(const LayerProblem& problem) const {

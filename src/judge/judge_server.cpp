@@ -1,6 +1,5 @@
 // A judge behind HTTP, in the shape of OpenAI's chat completions, which vLLM, SGLang, llama.cpp's server and Ollama
 // have.
-#include <algorithm>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
@@ -8,6 +7,8 @@
 #include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
 #include "lancet/http/http_client.h"
+#include "lancet/http/request_guard.h"
+#include "lancet/http/server_token.h"
 #include "lancet/judge/answer_judge.h"
 
 namespace lancet {
@@ -19,10 +20,6 @@ constexpr const char* kPath = "/v1/chat/completions";
 constexpr int kOk = 200;
 constexpr size_t kShownBytes = 300;
 
-bool is_of_this_machine(const std::string& host) {
-  return host == "localhost" || host == "::1" || host.starts_with("127.");
-}
-
 bool is_offline() {
   const char* offline = std::getenv("LANCET_OFFLINE");
   return offline != nullptr && *offline != '\0' && std::string_view(offline) != "0";
@@ -30,14 +27,7 @@ bool is_offline() {
 
 /// Empty: none is named.
 std::string read_token(const std::string& variable) {
-  if (variable.empty()) return {};
-  const char* value = std::getenv(variable.c_str());
-  const std::string token = value == nullptr ? "" : value;
-  if (token.empty() || !std::all_of(token.begin(), token.end(), [](char c) { return c > ' ' && c < '\x7f'; }))
-    throw ConfigError(cat("evaluate.judge.token_env: ", variable,
-                          ": expected a variable of the environment with a token of letters, digits and marks, got ",
-                          value == nullptr ? "none of that name" : "something else"));
-  return token;
+  return variable.empty() ? "" : token_of_environment(variable, cat("evaluate.judge.token_env: ", variable));
 }
 
 HttpAddress allowed_address(const JudgeOptions& options) {
@@ -46,7 +36,7 @@ HttpAddress allowed_address(const JudgeOptions& options) {
   if (is_offline())
     throw ConfigError(cat(where, ": LANCET_OFFLINE is set, so no server is asked: expected judge.command, or the ",
                           "variable unset"));
-  if (!options.may_be_remote && !is_of_this_machine(address.host))
+  if (!options.may_be_remote && !is_local_address(address.host))
     throw ConfigError(cat(where, ": expected a server on this machine (127.0.0.1, localhost), because it reads ",
                           "prompts, targets and answers; remote: true allows another"));
   return address;
@@ -69,7 +59,7 @@ class JudgeServer final : public JudgeLine {
                        {"stream", false}};
     HttpQuestion asked{
         .method = "POST", .path = kPath, .body = body.dump(-1, ' ', false, Json::error_handler_t::replace)};
-    if (!token_.empty()) asked.headers.emplace_back("Authorization", "Bearer " + token_);
+    add_token(asked, token_);
     const HttpAnswer answer = ask_http(address_, asked, limits_);
     if (answer.status != kOk) throw wrong_answer(cat("status 200, got ", answer.status, ": ", shown(answer.body)));
     return content_of(answer.body);
@@ -80,10 +70,8 @@ class JudgeServer final : public JudgeLine {
     return ServerError(cat(address_.text(), ": POST ", kPath, ": expected ", expected));
   }
 
-  std::string shown(std::string text) const {
-    for (size_t at = 0; !token_.empty() && (at = text.find(token_, at)) != std::string::npos;)
-      text.replace(at, token_.size(), "***");
-    return printable(excerpt(text, kShownBytes));
+  std::string shown(const std::string& text) const {
+    return printable(excerpt(without_token(text, token_), kShownBytes));
   }
 
   std::string content_of(const std::string& body) const {

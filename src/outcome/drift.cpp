@@ -1,21 +1,12 @@
 #include "lancet/outcome/drift.h"
 
+#include <algorithm>
 #include <cmath>
-#include <cstdio>
 
 #include "lancet/core/strings.h"
+#include "lancet/core/words.h"
 
 namespace lancet {
-namespace {
-
-std::string short_number(double number) {
-  char text[32];
-  std::snprintf(text, sizeof(text), "%.3g", number);
-  return text;
-}
-
-}  // namespace
-
 std::optional<Drift> drift_of(const DriftAlarm& alarm, std::span<const BatchReport> batches) {
   std::optional<Drift> last;
   int64_t edits = 0;

@@ -48,7 +48,7 @@ size_t batches_after(const EditReport& report, size_t request) {
 std::string other_text(const EditReport& report, size_t request) {
   const RequestOutcome& outcome = report.outcome.requests[request];
   std::vector<std::string> parts;
-  if (outcome.final_loss) parts.push_back(cat("final loss ", short_loss(*outcome.final_loss)));
+  if (outcome.final_loss) parts.push_back(cat("final loss ", short_number(*outcome.final_loss)));
   if (outcome.realised) parts.push_back(cat("the weights followed ", percent(*outcome.realised), " of the way"));
   if (request < report.after.target_probabilities.size()) {
     const std::string before = request < report.before.target_probabilities.size()
@@ -68,7 +68,7 @@ Verdict judge(const EditReport& report, size_t request, const ValueGoal& goal) {
   const RequestOutcome& outcome = report.outcome.requests[request];
   if (!outcome.skipped.empty()) return {FailureCause::kLeftOut, cat("left out: ", outcome.skipped)};
   if (outcome.final_loss && !goal.is_found(outcome))
-    return {FailureCause::kValueNotFound, cat("value not found: final loss ", short_loss(*outcome.final_loss),
+    return {FailureCause::kValueNotFound, cat("value not found: final loss ", short_number(*outcome.final_loss),
                                               " after ", counted(static_cast<size_t>(outcome.steps), "step"),
                                               goal.has_stalled(outcome) ? ", and it no longer fell" : "")};
   if (outcome.realised && *outcome.realised < kFollowed) {

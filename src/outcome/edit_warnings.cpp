@@ -126,8 +126,8 @@ Sorted sort_outcomes(const EditReport& report, const ValueGoal& goal) {
 std::string stuck_text(const Sorted& sorted, const ValueGoal& goal, size_t n_requests) {
   const size_t n = sorted.stuck_losses.size();
   const std::string what = cat("the loss of ", n, " of ", counted(n_requests, "request"),
-                               " never fell: ", short_loss(median(sorted.first_losses)), " at the first step, ",
-                               short_loss(median(sorted.stuck_losses)), " at the last (medians). ");
+                               " never fell: ", short_number(median(sorted.first_losses)), " at the first step, ",
+                               short_number(median(sorted.stuck_losses)), " at the last (medians). ");
   if (goal.number("steps") == 1) return cat(what, goal.setting("steps"), " makes no update: raise it");
   const bool diverged = 2 * sorted.n_risen > n;
   return cat(what, goal.setting("lr"),
@@ -152,9 +152,9 @@ std::string more_steps_text(const ValueGoal& goal) {
 }
 
 std::string missed_text(const Sorted& sorted, const ValueGoal& goal, size_t n_requests) {
-  const std::string stop = goal.number("stop_loss") ? cat(", stop_loss ", short_loss(*goal.number("stop_loss"))) : "";
+  const std::string stop = goal.number("stop_loss") ? cat(", stop_loss ", short_number(*goal.number("stop_loss"))) : "";
   return cat("the values of ", sorted.missed_losses.size(), " of ", counted(n_requests, "request"),
-             " were not found: final loss ", short_loss(median(sorted.missed_losses)), " in the median", stop,
+             " were not found: final loss ", short_number(median(sorted.missed_losses)), " in the median", stop,
              ". What helps: ", more_steps_text(goal), clamp_text(sorted, goal));
 }
 
@@ -162,7 +162,7 @@ std::string missed_text(const Sorted& sorted, const ValueGoal& goal, size_t n_re
 std::string stalled_text(const EditReport& report, const Sorted& sorted, const ValueGoal& goal) {
   return cat("the model does not take in ", sorted.stalled.size(), " of ",
              counted(report.outcome.requests.size(), "request"), " this way (", ids_text(report, sorted.stalled),
-             "): their losses stayed at ", short_loss(median(sorted.stalled_losses)),
+             "): their losses stayed at ", short_number(median(sorted.stalled_losses)),
              " in the median, and more steps would not bring them down. Try other editor.layers, another method",
              clamp_text(sorted, goal), "; a small model may be too small for the fact");
 }
@@ -236,7 +236,7 @@ std::vector<std::string> edit_warnings(const EditReport& report, const ConfigTre
   if (!sorted.missed_losses.empty()) warnings.push_back(missed_text(sorted, goal, n));
   if (!sorted.stalled_losses.empty()) warnings.push_back(stalled_text(report, sorted, goal));
   if (!sorted.realised.empty() && median(sorted.realised) < kFollowed)
-    warnings.push_back(cat("the values were found (final loss ", short_loss(median(sorted.found_losses)),
+    warnings.push_back(cat("the values were found (final loss ", short_number(median(sorted.found_losses)),
                            " in the median), but the weights did not follow: ", percent(median(sorted.realised)),
                            " of the way in the median of ", counted(sorted.realised.size(), "request"),
                            brakes_text(editor)));

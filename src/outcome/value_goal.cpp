@@ -1,7 +1,6 @@
 #include "value_goal.h"
 
 #include <algorithm>
-#include <cstdio>
 
 #include "lancet/job/dotted_key.h"
 
@@ -52,11 +51,5 @@ std::string ValueGoal::setting(const std::string& name) const {
 }
 
 std::optional<double> ValueGoal::number(const std::string& name) const { return number_at(editor_, prefix_ + name); }
-
-std::string short_loss(double loss) {
-  char text[32];
-  std::snprintf(text, sizeof(text), "%.3g", loss);
-  return text;
-}
 
 }  // namespace lancet

@@ -44,7 +44,4 @@ class ValueGoal {
   bool stops_predicted_ = false;
 };
 
-/// "0.05", "12.3".
-std::string short_loss(double loss);
-
 }  // namespace lancet

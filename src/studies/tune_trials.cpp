@@ -1,7 +1,6 @@
 #include "tune_trials.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <optional>
 #include <random>
 #include <set>
@@ -9,6 +8,7 @@
 
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
+#include "lancet/core/words.h"
 #include "lancet/job/dotted_key.h"
 #include "lancet/spec/editor_spec.h"
 
@@ -24,11 +24,7 @@ constexpr int64_t kFarthestShift = 2;
 double number_of(const ConfigTree& scalar) { return std::stod(scalar.scalar); }
 
 /// Rounds to three digits, as a person would write it.
-double rounded(double value) {
-  char text[32];
-  std::snprintf(text, sizeof(text), "%.3g", value);
-  return std::stod(text);
-}
+double rounded(double value) { return std::stod(short_number(value)); }
 
 /// A list of layers, or a map of such lists, moved by `shift`; nullopt where one would be none below `end`.
 std::optional<ConfigTree> shifted(ConfigTree layers, int64_t shift, int64_t end) {

@@ -16,6 +16,9 @@ std::string counted(size_t count, std::string_view what);
 /// "54.5 %".
 std::string percent(double share);
 
+/// Three digits: "0.00412", "12.3", "1.5e+09".
+std::string short_number(double number);
+
 /// "54.5 %, expected at least 90 %": a share that missed its threshold, with as many digits as that takes.
 std::string shortfall_text(double share, double threshold);
 

@@ -101,6 +101,9 @@ class WeightTransaction {
   /// Returns the weight as it was before the first change, as it is stored.
   Tensor unedited(WeightId id) const;
 
+  /// Returns a changed weight; null: it is not changed.
+  const Entry* find(WeightId id) const;
+
   /// Changed weights, in the order of their first change.
   const std::vector<Entry>& entries() const { return entries_; }
 

@@ -152,6 +152,8 @@ struct ModelConfig {
     if (!attention_layers.empty()) return attention_layers[static_cast<size_t>(layer)];
     return !has_recurrence(layer) || recurrence.has_attention;
   }
+  /// Whether tokens of the layer read those before them, by attention or by a mixer.
+  bool has_mixing(int64_t layer) const { return has_attention(layer) || has_recurrence(layer); }
   bool has_mlp(int64_t layer) const { return mlp_layers.empty() || mlp_layers[static_cast<size_t>(layer)]; }
   /// Layers that have an MLP, and so can be edited.
   std::vector<int64_t> layers_with_mlp() const;

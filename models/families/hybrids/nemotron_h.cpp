@@ -14,16 +14,14 @@ namespace {
 
 using enum WeightKind;
 
-bool mixes(const ModelConfig& config, int64_t layer) {
-  return config.has_attention(layer) || config.has_recurrence(layer);
-}
+bool has_mixing(const ModelConfig& config, int64_t layer) { return config.has_mixing(layer); }
 
 bool has_mlp(const ModelConfig& config, int64_t layer) { return config.has_mlp(layer); }
 
 constexpr WeightRow kNemotronRows[] = {{kEmbedding, "backbone.embeddings.weight"},
                                        {kFinalNorm, "backbone.norm_f.weight"},
                                        {kHead, "lm_head.weight"},
-                                       {kAttnNorm, "backbone.layers.{}.norm.weight", Layout::kRows, mixes},
+                                       {kAttnNorm, "backbone.layers.{}.norm.weight", Layout::kRows, has_mixing},
                                        {kQuery, "backbone.layers.{}.mixer.q_proj.weight"},
                                        {kKey, "backbone.layers.{}.mixer.k_proj.weight"},
                                        {kValue, "backbone.layers.{}.mixer.v_proj.weight"},

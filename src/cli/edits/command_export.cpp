@@ -1,7 +1,6 @@
 // `lancet export`: edits as an adapter for other programs, and a model without where it came from.
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <iostream>
 #include <memory>
 
@@ -27,12 +26,6 @@ struct ExportArguments {
   OutputArguments output;
 };
 
-std::string loss_text(double share) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.3g", 100 * share);
-  return text.data();
-}
-
 /// What vLLM has to be told: the smallest of its sizes that holds the rank.
 std::string vllm_text(const AdapterReport& report) {
   constexpr std::array<int64_t, 8> kSizes{8, 16, 32, 64, 128, 256, 320, 512};
@@ -50,7 +43,7 @@ std::string adapter_text(const AdapterReport& report, const ExportAdapterJob& jo
   std::vector<std::vector<std::string>> rows{{"module", "directions", "rank", "lost of its norm, %"}};
   for (const AdapterModule& module : report.modules)
     rows.push_back({module.name, std::to_string(module.directions), std::to_string(module.numeric_rank),
-                    loss_text(module.relative_loss())});
+                    short_number(100 * module.relative_loss())});
   return cat("\n", format_table(rows), "  written: ", job.out.string(), ", rank ", report.rank, " (the edits have ",
              found_rank(report), "), ", dtype_name(job.dtype), ", ",
              bytes_text(static_cast<uint64_t>(report.file_bytes)), "\n",

@@ -1,9 +1,9 @@
 #include "servers/server_arguments.h"
 
-#include <algorithm>
-#include <cstdlib>
+#include <utility>
 
 #include "lancet/core/strings.h"
+#include "lancet/http/server_token.h"
 #include "lancet/io/files.h"
 
 namespace lancet::cli {
@@ -12,25 +12,12 @@ namespace {
 constexpr int64_t kLongestTimeout = 86400;
 
 std::string read_token(const ServerArguments& arguments) {
-  std::string token;
-  std::string from;
-  if (!arguments.token_env.empty()) {
-    from = cat("--token-env ", arguments.token_env);
-    const char* value = std::getenv(arguments.token_env.c_str());
-    if (value == nullptr)
-      throw ConfigError(cat(from, ": expected a variable of the environment, found none of that name"));
-    token = value;
-  } else if (!arguments.token_file.empty()) {
-    from = cat("--token-file ", arguments.token_file);
-    token = read_text_file(arguments.token_file, "--token-file");
-    while (!token.empty() && (token.back() == '\n' || token.back() == '\r')) token.pop_back();
-  } else {
-    return {};
-  }
-  if (token.empty() || !std::all_of(token.begin(), token.end(), [](char c) { return c > ' ' && c < '\x7f'; }))
-    throw ConfigError(cat(from, ": expected a token of letters, digits and marks on one line, got ",
-                          token.empty() ? "nothing" : "something else"));
-  return token;
+  if (!arguments.token_env.empty())
+    return token_of_environment(arguments.token_env, cat("--token-env ", arguments.token_env));
+  if (arguments.token_file.empty()) return {};
+  std::string token = read_text_file(arguments.token_file, "--token-file");
+  while (!token.empty() && (token.back() == '\n' || token.back() == '\r')) token.pop_back();
+  return checked_token(std::move(token), cat("--token-file ", arguments.token_file));
 }
 
 }  // namespace

@@ -41,15 +41,12 @@ int64_t width_of(const ModelConfig& config, int64_t layer, MatrixInput input) {
   }
 }
 
-constexpr MatrixInput kAllInputs[] = {MatrixInput::kNormed, MatrixInput::kHeads,        MatrixInput::kMlpNormed,
-                                      MatrixInput::kMlpKey, MatrixInput::kSharedNormed, MatrixInput::kSharedKey};
-
 }  // namespace
 
 LayerMoments::LayerMoments(const ModelConfig& config, int64_t layer, at::Device device)
     : keys_(config.key_shape(layer)) {
-  for (const MatrixInput input : kAllInputs) {
-    if (is_of_shared(input) && !config.has_shared_mlp(layer)) continue;
+  for (const MatrixInput input : kAllMatrixInputs) {
+    if (!has_input(config, layer, input)) continue;
     const int64_t n = is_by_expert(keys_, input) ? keys_.experts : 1;
     for (int64_t expert = 0; expert < n; ++expert)
       sums_[static_cast<size_t>(input)].emplace_back(width_of(config, layer, input), device);
@@ -60,7 +57,7 @@ void LayerMoments::add(const SequenceInfo& sequence, const LayerInputs& inputs) 
   const Tensor counts_N = token_counts(sequence);
   RowCounts counts(counts_N);
   tokens_ += counts.total(inputs.front().size(0));
-  for (const MatrixInput input : kAllInputs)
+  for (const MatrixInput input : kAllMatrixInputs)
     if (!is_by_expert(keys_, input) && inputs[static_cast<size_t>(input)].defined())
       sums_[static_cast<size_t>(input)].front().add(inputs[static_cast<size_t>(input)], counts);
   if (keys_.experts == 1) return;

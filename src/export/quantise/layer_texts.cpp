@@ -23,14 +23,17 @@ LayerTexts::LayerTexts(const CausalLM& model, std::vector<TokenBatch> batches) :
 void LayerTexts::see_inputs(int64_t layer,
                             const std::function<void(const SequenceInfo&, const LayerInputs&)>& see) const {
   const torch::NoGradGuard no_grad;
-  const bool has_shared = model_.config().has_shared_mlp(layer);
+  const ModelConfig& config = model_.config();
+  const HookPoint last = config.has_shared_mlp(layer) ? HookPoint::kSharedKey : HookPoint::kMlpKey;
   for (const Text& text : texts_) {
     LayerInputs inputs;
     HookSet hooks;
-    for (size_t i = 0; i < kMatrixInputs; ++i)
-      if (has_shared || !is_of_shared(static_cast<MatrixInput>(i)))
-        hooks.observe({kPointOfInput[i], layer}, [&inputs, i](const Tensor& x) { inputs[i] = x.flatten(0, 1); });
-    hooks.stop_at({has_shared ? HookPoint::kSharedKey : HookPoint::kMlpKey, layer});
+    for (const MatrixInput input : kAllMatrixInputs) {
+      if (!has_input(config, layer, input)) continue;
+      const auto i = static_cast<size_t>(input);
+      hooks.observe({kPointOfInput[i], layer}, [&inputs, i](const Tensor& x) { inputs[i] = x.flatten(0, 1); });
+    }
+    hooks.stop_at({last, layer});
     model_.run_layers(text.h_BTD.to(model_.placement().device_of(layer)), text.batch.sequence, {layer, layer + 1},
                       hooks);
     see(text.batch.sequence, inputs);

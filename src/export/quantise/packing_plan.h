@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -20,10 +21,15 @@ enum class MatrixInput : uint8_t {
   kSharedNormed,  ///< input of gate and up projections of the MLP beside experts
   kSharedKey      ///< input of its down projection
 };
-inline constexpr size_t kMatrixInputs = 6;
+inline constexpr MatrixInput kAllMatrixInputs[] = {MatrixInput::kNormed,       MatrixInput::kHeads,
+                                                   MatrixInput::kMlpNormed,    MatrixInput::kMlpKey,
+                                                   MatrixInput::kSharedNormed, MatrixInput::kSharedKey};
+inline constexpr size_t kMatrixInputs = std::size(kAllMatrixInputs);
 
-constexpr bool is_of_shared(MatrixInput input) {
-  return input == MatrixInput::kSharedNormed || input == MatrixInput::kSharedKey;
+/// Whether matrices of that layer read it.
+inline bool has_input(const ModelConfig& config, int64_t layer, MatrixInput input) {
+  const bool is_of_shared = input == MatrixInput::kSharedNormed || input == MatrixInput::kSharedKey;
+  return !is_of_shared || config.has_shared_mlp(layer);
 }
 
 /// One tensor of the model, which may hold several weights: they read the same.

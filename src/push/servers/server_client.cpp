@@ -2,6 +2,7 @@
 
 #include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
+#include "lancet/http/server_token.h"
 
 namespace lancet {
 namespace {
@@ -38,16 +39,12 @@ std::string text_in(const ServerJson& object, const char* key) {
 }
 
 std::string ServerClient::shown(std::string_view text) const {
-  std::string out(text);
-  const std::string& secret = access_.token;
-  for (size_t at = 0; !secret.empty() && (at = out.find(secret, at)) != std::string::npos;)
-    out.replace(at, secret.size(), "***");
-  return printable(excerpt(out, kLongestWords));
+  return printable(excerpt(without_token(std::string(text), access_.token), kLongestWords));
 }
 
 HttpAnswer ServerClient::ask(const std::string& method, const std::string& path, const std::string& body) const {
   HttpQuestion question{.method = method, .path = path, .body = body};
-  if (!access_.token.empty()) question.headers.emplace_back("Authorization", "Bearer " + access_.token);
+  add_token(question, access_.token);
   return ask_http(access_.address, question, {.whole = access_.timeout});
 }
 

@@ -7,6 +7,8 @@
 namespace lancet {
 namespace {
 
+constexpr const char* kLongTarget = "text (what the model shall answer)";
+
 /// The questions and answers of two lists of one length become the section of facts.
 void read_facts(RecordReader& reader, EditRequest& request) {
   const Field questions = reader.field("sub_question"), answers = reader.field("sub_answer");
@@ -16,16 +18,16 @@ void read_facts(RecordReader& reader, EditRequest& request) {
                    cat("expected a list as long as sub_answer, got ", size(questions), " and ", size(answers)));
     return;
   }
-  std::vector<Probe> facts;
-  for (size_t i = 0; i < size(questions); ++i)
-    for (Probe& fact : read_probe(reader, questions.at(i), answers.at(i))) facts.push_back(std::move(fact));
-  add_section(request.portability, std::string(kFactsSection), std::move(facts));
+  if (questions) add_section(request.portability, std::string(kFactsSection), read_paired(reader, questions, answers));
 }
 
-EditRequest read_long(RecordReader& reader, const Field& prompt, const Field& target) {
+/// {question, answer, para_question}, which UnKE and EditEverything share.
+EditRequest read_question(RecordReader& reader) {
   EditRequest request;
-  reader.fill(std::nullopt, reader.required(prompt), request);
-  request.target = reader.required(target, "text (what the model shall answer)").value_or("");
+  reader.fill(std::nullopt, reader.required(reader.field("question")), request);
+  request.target = reader.required(reader.field("answer"), kLongTarget).value_or("");
+  request.id = reader.id();
+  request.paraphrases = reader.texts(reader.field("para_question"));
   return request;
 }
 
@@ -65,7 +67,7 @@ void read_akew_prompt(RecordReader& reader, const Field& rewrite, EditRequest& r
 EditRequest read_akew(RecordReader& reader, const Field& rewrite) {
   EditRequest request;
   read_akew_prompt(reader, rewrite, request);
-  request.target = reader.required(rewrite.at("fact_new_uns"), "text (what the model shall answer)").value_or("");
+  request.target = reader.required(rewrite.at("fact_new_uns"), kLongTarget).value_or("");
   if (const std::optional<std::string> question = reader.text(rewrite.at("question")))
     request.paraphrases.push_back(*question);
   add_section(request.portability, std::string(kFactsSection),
@@ -80,9 +82,7 @@ bool is_unke(const RecordJson& record) {
 }
 
 std::vector<EditRequest> parse_unke(RecordReader& reader) {
-  EditRequest request = read_long(reader, reader.field("question"), reader.field("answer"));
-  request.id = reader.id();
-  request.paraphrases = reader.texts(reader.field("para_question"));
+  EditRequest request = read_question(reader);
   read_facts(reader, request);
   return {std::move(request)};
 }
@@ -91,12 +91,7 @@ bool is_editeverything(const RecordJson& record) {
   return record.contains("question") && record.contains("answer") && record.contains("category");
 }
 
-std::vector<EditRequest> parse_editeverything(RecordReader& reader) {
-  EditRequest request = read_long(reader, reader.field("question"), reader.field("answer"));
-  request.id = reader.id();
-  request.paraphrases = reader.texts(reader.field("para_question"));
-  return {std::move(request)};
-}
+std::vector<EditRequest> parse_editeverything(RecordReader& reader) { return {read_question(reader)}; }
 
 std::vector<EditRequest> parse_akew(RecordReader& reader) {
   const Field rewrite = reader.field("requested_rewrite");

@@ -17,15 +17,10 @@ std::vector<Probe> read_pairs(RecordReader& reader, const Field& section) {
   const Field prompts = section.at("prompt"), answers = answers_of(reader, section);
   const bool is_list = prompts && prompts.value->is_array();
   if (!is_list || !answers || !answers.value->is_array()) return read_probe(reader, prompts, answers);
-  std::vector<Probe> probes;
-  if (prompts.value->size() != answers.value->size()) {
-    reader.problem(answers.path, cat("expected a list of ", prompts.value->size(), ", as many as prompts, got ",
-                                     answers.value->size()));
-    return probes;
-  }
-  for (size_t i = 0; i < prompts.value->size(); ++i)
-    for (Probe& probe : read_probe(reader, prompts.at(i), answers.at(i))) probes.push_back(std::move(probe));
-  return probes;
+  if (prompts.value->size() == answers.value->size()) return read_paired(reader, prompts, answers);
+  reader.problem(answers.path, cat("expected a list of ", prompts.value->size(), ", as many as prompts, got ",
+                                   answers.value->size()));
+  return {};
 }
 
 }  // namespace
@@ -35,6 +30,13 @@ std::vector<Probe> read_probe(RecordReader& reader, const Field& prompt, const F
   std::vector<Probe> probes;
   if (texts.empty()) return probes;
   for (const std::string& text : prompts) probes.push_back({text, texts});
+  return probes;
+}
+
+std::vector<Probe> read_paired(RecordReader& reader, const Field& prompts, const Field& answers) {
+  std::vector<Probe> probes;
+  for (size_t i = 0; i < prompts.value->size(); ++i)
+    for (Probe& probe : read_probe(reader, prompts.at(i), answers.at(i))) probes.push_back(std::move(probe));
   return probes;
 }
 

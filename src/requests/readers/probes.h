@@ -19,6 +19,9 @@ std::vector<ProbeSection> read_sections(RecordReader& reader, const Field& secti
 /// One probe from two fields; nothing when there is no answer to ask for.
 std::vector<Probe> read_probe(RecordReader& reader, const Field& prompt, const Field& answers);
 
+/// Those of two lists of one length: answer i belongs to prompt i.
+std::vector<Probe> read_paired(RecordReader& reader, const Field& prompts, const Field& answers);
+
 /// Adds the section `name` unless it would be empty.
 void add_section(std::vector<ProbeSection>& sections, const std::string& name, std::vector<Probe> probes);
 

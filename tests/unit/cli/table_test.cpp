@@ -22,11 +22,6 @@ TEST(Tables, HaveSharesInPercentAndTheRestInTheirUnit) {
   EXPECT_EQ(metric_text({.name = "kl", .group = {}, .protocol = {}, .unit = Unit::kNats}, std::nullopt), "n/a");
 }
 
-TEST(Tables, ShortenNumbersToThreeDigits) {
-  EXPECT_EQ(short_number(0.0041234), "0.00412");
-  EXPECT_EQ(short_number(1.5e9), "1.5e+09");
-}
-
 TEST(Tables, CutALineBetweenCharacters) {
   EXPECT_EQ(one_line("äöü\nx", 10), "äöü x");
   EXPECT_EQ(one_line("äöüx", 3), "äö…");

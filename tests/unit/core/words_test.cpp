@@ -19,6 +19,11 @@ TEST(Words, SharesArePercentWithOneDecimal) {
   EXPECT_EQ(percent(-0.02), "-2.0 %");
 }
 
+TEST(Words, ShortNumbersHaveThreeDigits) {
+  EXPECT_EQ(short_number(0.0041234), "0.00412");
+  EXPECT_EQ(short_number(1.5e9), "1.5e+09");
+}
+
 TEST(Words, AShortfallShowsThatItIsOne) {
   EXPECT_EQ(shortfall_text(6.0 / 11, 0.9), "54.5 %, expected at least 90 %");
   EXPECT_EQ(shortfall_text(0.5, 0.925), "50.0 %, expected at least 92.5 %");

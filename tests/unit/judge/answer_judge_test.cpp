@@ -156,6 +156,7 @@ TEST(JudgeServers, AreOnThisMachineUnlessTheJobSaysOtherwise) {
   EXPECT_EQ(config_error([&] { AnswerJudge judge(options); }),
             "evaluate.judge.url: http://judge.example/v1: expected a server on this machine (127.0.0.1, localhost), "
             "because it reads prompts, targets and answers; remote: true allows another");
+  EXPECT_THROW(AnswerJudge({.url = "http://127.judge.example/v1", .model = "m"}), ConfigError);
   options.may_be_remote = true;
   EXPECT_NO_THROW(AnswerJudge{options});
 }
