@@ -1,9 +1,10 @@
 // The way back: from a matrix in full precision to the tensors that a file of a format has, so that readers of the
 // format get the nearest numbers, or those whose errors matter least.
 // Sources: GPTQ (Frantar et al. 2023, arXiv 2210.17323), algorithm 1, and QuIP (Chee et al. 2023, arXiv 2307.13304),
-// theorem 6, for the same errors without an inverse. Scales, zero points and codes as the formats' own programs find
-// them: bitsandbytes, backends/default/ops.py; GPTQModel, quantization/quantizer.py; compressed-tensors,
-// quantization/utils/helpers.py (calculate_qparams); AutoAWQ, quantize/quantizer.py.
+// theorem 6, for the same errors without an inverse; QuantEase (Behdin et al. 2023, arXiv 2309.01885) for codes that are
+// chosen again. Scales, zero points and codes as the formats' own programs find them: bitsandbytes,
+// backends/default/ops.py; GPTQModel, quantization/quantizer.py; compressed-tensors, quantization/utils/helpers.py
+// (calculate_qparams); AutoAWQ, quantize/quantizer.py.
 #pragma once
 
 #include <optional>
@@ -27,6 +28,8 @@ struct PackOptions {
   double damping = 0.01;
   /// nullopt: kLeastError with an H where numbers have 4 bits or fewer, else kLargest.
   std::optional<ScaleChoice> scales = {};
+  /// How often, with an H, all codes are chosen again, each beside the errors of all others.
+  int64_t sweeps = 4;
 };
 
 /// `weight` [out, in] of f32 or f64, on any device, as the tensors of `spec` that a file has, on that device: for each
@@ -40,9 +43,10 @@ struct PackOptions {
 ///
 /// `importance_II` [in, in], H, symmetric and positive semi-definite, of f64 or f32. Undefined: each number goes to the
 /// nearest one of its scale. Else errors of a column are made good by the columns after it, in the order of the file,
-/// so that trace(E H E^T) of E = weight - result is small. Scales are then found when their columns' turn comes, of the
-/// columns as changed so far; in advance, of `weight`, where numbers with one scale are not neighbours in a row
-/// (columns in an order of their own, blocks that do not end with rows, scales of scales). Computed in f64.
+/// so that trace(E H E^T) of E = weight - result is small; then each is chosen again beside all others. Scales are
+/// found when their columns' turn comes, of the columns as changed so far; in advance, of `weight`, where numbers with
+/// one scale are not neighbours in a row (columns in an order of their own, blocks that do not end with rows, scales of
+/// scales). Computed in f64.
 ///
 /// Takes, until it returns, at most 30 bytes a number of the weight, and with an H 16 a number of H. Waits for the
 /// device at most 8 times.

@@ -12,6 +12,7 @@
 #include "numbers/measured.h"
 #include "numbers/packed_numbers.h"
 #include "packing.h"
+#include "refine.h"
 #include "sweep.h"
 
 namespace lancet {
@@ -44,6 +45,19 @@ ScaleChoice choice_of(const PackOptions& options, const MatrixCode& code, const 
 bool are_exponents(const NumberLine& line, const Tensor& scales, const Tensor& before) {
   return line.has_exponent_scales() && before.defined() &&
          std::get<0>(at::frexp(scales.to(at::kFloat))).eq(0.5).all().item<bool>();
+}
+
+/// What errors are weighed by, and how.
+struct Weighing {
+  const Tensor& importance;
+  const PackOptions& options;
+  const std::string& name;
+};
+
+Tensor least_error_codes(const Matrices& matrices, const NumberLine& line, ScaleGrid& grid, const Weighing& by) {
+  Tensor codes = round_with_feedback(matrices, line, grid, feedback_factor(by.importance, by.options.damping, by.name));
+  refine_codes(codes, matrices, line, grid, by.importance, by.options.damping, by.options.sweeps);
+  return codes;
 }
 
 /// What a reader would check of the results.
@@ -86,8 +100,7 @@ void fill_parts(StoredParts& parts, const Matrices& matrices, const PackedSpec& 
   if (spec.code.nested)
     nested.emplace(spec, before.places, parts.part(PartRole::kNestedScales), parts.part(PartRole::kNestedTable));
   ScaleGrid grid(layout, rule, std::move(before), std::move(nested), importance_of_columns(importance, weight));
-  parts.set_codes(importance.defined() ? round_with_feedback(matrices, line, grid,
-                                                             feedback_factor(importance, options.damping, spec.name))
+  parts.set_codes(importance.defined() ? least_error_codes(matrices, line, grid, {importance, options, spec.name})
                                        : round_columns(matrices, line, grid));
   check_scales(grid.found().scales, line, spec.name);
   parts.set_scales(grid.found());

@@ -140,6 +140,52 @@ TEST(Repack, ErrorsThatAreMadeGoodMatterLess) {
   }
 }
 
+Tensor damped(const Tensor& importance, double damping) {
+  return importance + damping * importance.diagonal().mean() * torch::eye(importance.size(0), at::kDouble);
+}
+
+TEST(Repack, ChoosingCodesAgainMakesNoErrorLarger) {
+  torch::manual_seed(6);
+  const std::vector<Tensor> importances = random_importances(192);
+  for (const StoredMatrix& stored : one_of_each_format(96, 192)) {
+    const Tensor weight = weight_of(stored);
+    for (const Tensor& importance : {importances.front(), importances.back()}) {
+      const Tensor weighing = damped(importance, PackOptions().damping);
+      std::vector<double> errors;
+      for (const int64_t sweeps : {0, 1, 4})
+        errors.push_back(
+            weighted(unpacked(stored.spec, packed(stored, weight, importance, {.sweeps = sweeps})) - weight, weighing));
+      for (size_t i = 1; i < errors.size(); ++i)
+        EXPECT_LE(errors[i], (1 + 1e-6) * errors[i - 1]) << stored.format << ", " << i;
+      EXPECT_LT(errors.back(), errors.front()) << stored.format;
+    }
+  }
+}
+
+/// Coordinate descent ends where no number alone would be better as another of its scale's.
+TEST(Repack, NoCodeOfManySweepsIsBetterAnother) {
+  torch::manual_seed(7);
+  const int64_t columns = 64, group = 32;
+  const StoredMatrix stored = testing::stored_gptq(8, columns, 8, ZeroPoints::kStored);
+  const Tensor weight = weight_of(stored);
+  const Tensor importance = random_importances(columns).back(), weighing = damped(importance, PackOptions().damping);
+  const auto moves_that_help = [&](int64_t sweeps) {
+    const Tensor values = unpacked(stored.spec, packed(stored, weight, importance, {.sweeps = sweeps}));
+    const Tensor slopes = (values - weight).matmul(weighing), bends = weighing.diagonal();
+    int64_t n = 0;
+    for (int64_t row = 0; row < values.size(0); ++row)
+      for (int64_t column = 0; column < columns; ++column) {
+        // numbers that others of the group have are numbers of its scale
+        const Tensor others = values[row].narrow(0, column / group * group, group);
+        const Tensor moves = others - values[row][column];
+        n += (2 * moves * slopes[row][column] + moves.square() * bends[column]).lt(-1e-9).any().item<bool>();
+      }
+    return n;
+  };
+  EXPECT_GT(moves_that_help(0), 0);
+  EXPECT_EQ(moves_that_help(40), 0);
+}
+
 TEST(Repack, HardlyChangesWhatFewStrongInputsGive) {
   torch::manual_seed(8);
   const Tensor keys = torch::randn({192, 4}, at::kDouble) * 3, x = torch::randn({2000, 192}, at::kDouble);
