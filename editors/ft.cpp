@@ -3,8 +3,10 @@
 // every entry's change; FT-M is teacher-forced on the target. Differs from the reference: targets are tokenised as they
 // continue the prompt, without BOS or padding among the labels. FT-M with `order: breadth-first` and `target_end: eos`
 // is LocFT-BF (Yang et al., arXiv 2509.22072, ICT-STAR/LocFT): each pass has the requests in other batches. Differs
-// from it: the order is drawn from a stated seed.
+// from it: the order is drawn from a stated seed. `revisit` is ours: passes have requests of a stream's earlier
+// batches too.
 #include "lancet/editing/editor.h"
+#include "lancet/editor_parts/kept_texts.h"
 #include "lancet/editor_parts/modules.h"
 #include "lancet/editor_parts/trained_edit.h"
 #include "lancet/spec/read_option.h"
@@ -30,7 +32,11 @@ class FineTuneEditor final : public Editor {
   EditOutcome edit(const EditContext& context, std::span<const EditRequest> requests, EditorState& state,
                    WeightTransaction& transaction) const override {
     const std::vector<WeightId> modules = targets(context.config());
-    const TrainedWeights trained = context.train_weights(context.tokenize(requests, target_rule()), modules, options_);
+    const std::vector<TokenizedRequest> texts = context.tokenize(requests, target_rule());
+    TrainingOptions training = options_;
+    if (training.revisit > 0) training.earlier = kept_texts(state, texts);
+    const TrainedWeights trained = context.train_weights(texts, modules, training);
+    if (training.revisit > 0) keep_texts(state, texts);
     return apply_trained(context, modules, trained, state, transaction);
   }
 
@@ -60,6 +66,7 @@ std::unique_ptr<Editor> make_ft_m(ConfigSection& editor) {
   TrainingOptions options = read_training(editor, TrainingObjective::kTarget, GradientSpec::kBatch);
   options.norm_constraint = read_given(editor, GradientSpec::kOwnNormConstraint);
   options.order = read<TrainingOrder>(editor, GradientSpec::kOrder);
+  options.revisit = read(editor, GradientSpec::kRevisit);
   return make_ft_editor(editor, options);
 }
 

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <utility>
 
 #include "adam.h"
@@ -71,11 +70,13 @@ class Training {
  public:
   Training(const CausalLM& model, std::span<const TokenizedRequest> requests, std::span<const WeightId> weights,
            const TrainingOptions& options)
-      : model_(model), requests_(requests), options_(options) {
+      : model_(model), requests_(requests), options_(options), first_layer_(first_layer(weights)) {
     for (size_t i = 0; i < requests.size(); ++i) given_.push_back(static_cast<int64_t>(i));
+    // another order for each batch of a stream
+    earlier_ = drawn_order(std::ssize(options.earlier), 0, options.seed + options.earlier.size());
     for (const std::vector<int64_t>& places : batches_of(given_, options.batch))
-      batches_.emplace_back(model, requests.subspan(static_cast<size_t>(places.front()), places.size()),
-                            first_layer(weights), options.objective);
+      batches_.emplace_back(model, requests.subspan(static_cast<size_t>(places.front()), places.size()), first_layer_,
+                            options.objective);
     deltas_.reserve(weights.size());  // hooks point into it
     for (const WeightId& id : weights) deltas_.emplace_back(model, id, options).add_to(hooks_);
   }
@@ -84,10 +85,9 @@ class Training {
     Progress progress("training", options_.steps, "passes");
     std::vector<double> losses(requests_.size());
     for (trained_.steps = 1;; ++trained_.steps) {
-      run_pass(losses);
+      const double mean = run_pass(losses);
       if (trained_.steps == 1) trained_.initial_losses = losses;
       progress.advance();
-      const double mean = std::accumulate(losses.begin(), losses.end(), 0.0) / static_cast<double>(losses.size());
       if (mean < options_.stop_loss || trained_.steps == options_.steps) break;
     }
     trained_.final_losses = losses;
@@ -97,35 +97,66 @@ class Training {
   }
 
  private:
-  /// Notes each request's loss.
-  void run_pass(std::vector<double>& losses) {
-    const bool is_drawn = options_.order == TrainingOrder::kBreadthFirst;
-    const RowBatches batches = batches_of(
-        is_drawn ? drawn_order(static_cast<int64_t>(given_.size()), trained_.steps - 1, options_.seed) : given_,
-        options_.batch);
+  /// Notes each request's loss. Returns the mean loss of all texts of the pass.
+  double run_pass(std::vector<double>& losses) {
+    const std::vector<int64_t> order = order_of_pass();
+    const RowBatches batches = batches_of(order, options_.batch);
+    double sum = 0;
     for (size_t b = 0; b < batches.size(); ++b) {
-      const std::vector<double> part = is_drawn ? step(joined(batches[b]), batches[b]) : step(batches_[b], batches[b]);
-      for (size_t i = 0; i < part.size(); ++i) losses[static_cast<size_t>(batches[b][i])] = part[i];
+      const std::vector<double> part = step(is_as_given() ? batches_[b] : joined(batches[b]), batches[b]);
+      for (size_t i = 0; i < part.size(); ++i) {
+        sum += part[i];
+        if (!is_earlier(batches[b][i])) losses[static_cast<size_t>(batches[b][i])] = part[i];
+      }
     }
+    return sum / static_cast<double>(order.size());
   }
 
-  /// A batch of requests that stand in others.
+  bool is_as_given() const {
+    return options_.order == TrainingOrder::kGiven && (options_.revisit == 0 || options_.earlier.empty());
+  }
+
+  /// Places of a pass's texts: the requests, and the next of the earlier ones, whose places follow theirs.
+  std::vector<int64_t> order_of_pass() const {
+    const int64_t pass = trained_.steps - 1, n_earlier = std::ssize(options_.earlier);
+    std::vector<int64_t> order = given_;
+    const int64_t n_revisited = std::min(options_.revisit, n_earlier);
+    for (int64_t i = 0; i < n_revisited; ++i)
+      order.push_back(std::ssize(requests_) + earlier_[static_cast<size_t>((pass * n_revisited + i) % n_earlier)]);
+    if (options_.order == TrainingOrder::kGiven) return order;
+    std::vector<int64_t> shuffled;
+    for (const int64_t place : drawn_order(std::ssize(order), pass, options_.seed))
+      shuffled.push_back(order[static_cast<size_t>(place)]);
+    return shuffled;
+  }
+
+  bool is_earlier(int64_t place) const { return place >= std::ssize(requests_); }
+
+  const TokenizedRequest& text(int64_t place) const {
+    return is_earlier(place) ? options_.earlier[static_cast<size_t>(place - std::ssize(requests_))]
+                             : requests_[static_cast<size_t>(place)];
+  }
+
+  /// A batch of requests that stand in others, or of earlier ones too: these run through the lower layers each time,
+  /// as a stream has more of them than states could be kept of.
   TextBatch joined(const std::vector<int64_t>& places) const {
-    std::vector<TokenizedRequest> requests;
+    std::vector<TokenizedRequest> texts;
     std::vector<TextRow> rows;
     for (const int64_t place : places) {
-      requests.push_back(requests_[static_cast<size_t>(place)]);
-      rows.push_back({&batches_[static_cast<size_t>(place / options_.batch)], place % options_.batch});
+      texts.push_back(text(place));
+      if (!is_earlier(place))
+        rows.push_back({&batches_[static_cast<size_t>(place / options_.batch)], place % options_.batch});
     }
-    return {model_, requests, rows};
+    if (rows.size() < texts.size()) return {model_, texts, first_layer_, options_.objective};
+    return {model_, texts, rows};
   }
 
-  /// The losses of one batch's requests, and an update if their mean asks for one.
+  /// The losses of one batch's texts, and an update if their mean asks for one.
   std::vector<double> step(const TextBatch& batch, const std::vector<int64_t>& places) {
     const Tensor loss_N = batch.losses(hooks_);
     const std::vector<double> losses = to_doubles(loss_N);
     for (size_t i = 0; i < losses.size(); ++i)
-      if (!std::isfinite(losses[i])) throw bad_loss(requests_[static_cast<size_t>(places[i])].id, losses[i]);
+      if (!std::isfinite(losses[i])) throw bad_loss(text(places[i]).id, losses[i]);
     const Tensor mean = loss_N.mean();
     if (mean.item<double>() < options_.stop_loss) return losses;
     std::vector<Tensor> leaves;
@@ -148,7 +179,9 @@ class Training {
   const CausalLM& model_;
   std::span<const TokenizedRequest> requests_;
   const TrainingOptions& options_;
-  std::vector<int64_t> given_;  ///< places of the requests, ascending
+  int64_t first_layer_;
+  std::vector<int64_t> given_;    ///< places of the requests, ascending
+  std::vector<int64_t> earlier_;  ///< places among the earlier ones, in the order in which passes take them
   std::vector<TextBatch> batches_;
   std::vector<TrainedDelta> deltas_;
   HookSet hooks_;

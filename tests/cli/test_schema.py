@@ -146,7 +146,7 @@ GOOD = {
     "zerounlearn": of_method("zerounlearn", layers=[1], covariance_weight=20, identity_weight=0.1),
     "ft": of_method("ft", modules="auto", lr=1e-3, steps=2, weight_decay=0, batch=1, stop_loss=0),
     "ft-l": of_method("ft-l", norm_constraint=0.1),
-    "ft-m": of_method("ft-m", norm_constraint=None, order="breadth-first", target_end="eos", batch=3),
+    "ft-m": of_method("ft-m", norm_constraint=None, order="breadth-first", target_end="eos", batch=3, revisit=4),
     "crispedit": of_method("crispedit", modules={"down": [4]}, energy=0.9, projected="steps", neighbours=2, neighbour_weight=3, order="given"),
     "contexts in place": changed(BASE, "editor.contexts", ["{}", "So it is. {}"]),
     "records": BASE | {"requests": [{"prompt": "{} is in", "subject": "Rome", "target": 1998, "target_true": "Italy", "id": 7,

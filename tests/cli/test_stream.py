@@ -113,6 +113,26 @@ def test_two_processes_make_the_model_of_one(lancet):
     assert (again / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()
 
 
+def trained_job(lancet, revisit, **changes):
+    editor = {"method": "ft-m", "modules": {"down": [4]}, "lr": 2e-3, "steps": 25, "batch": 4, "order": "breadth-first", "revisit": revisit}
+    return lancet.job(editor=editor, statistics=None, schedule={"batch": 4, "measure_every": 0}, run__threads=1, evaluate=["efficacy"], **changes)
+
+
+def test_a_trained_stream_keeps_what_it_revisits(lancet):
+    """Three batches at once, and in two processes: bit by bit. The first batch holds better than without."""
+    kept = {}
+    for revisit in (0, 8):
+        folder = lancet.folder / f"revisits {revisit}"
+        run_ok(lancet.edit(trained_job(lancet, revisit, requests__limit=12, output={"dir": str(folder)})))
+        first_batch = report_of(folder)["requests"][:4]
+        kept[revisit] = sum(request["target_probability"]["after"] for request in first_batch) / 4
+    assert kept[8] > max(0.9, kept[0])
+    run_ok(lancet.edit(trained_job(lancet, 8, requests__limit=8, output={"dir": str(lancet.folder / "first")})))
+    run_ok(lancet.edit(trained_job(lancet, 8, requests__limit=4, requests__skip=8, continue_from="first")))
+    assert edit_files(lancet.out) == edit_files(folder)
+    assert (lancet.out / "model.safetensors").read_bytes() == (folder / "model.safetensors").read_bytes()
+
+
 def test_what_cannot_be_continued_is_refused_before_the_model_is_loaded(lancet):
     first = lancet.folder / "first"
     small = STREAM | {"requests__limit": 2, "evaluate": []}

@@ -39,7 +39,8 @@ std::string options_of(const std::string& method) {
       {"ft-l", "modules: {gate: [1], down: [2]}, steps: 3, norm_constraint: 1e-3"},
       {"crispedit", "modules: {down: [0, 3]}, steps: 3, batch: 2, energy: 0.7, projected: steps, neighbours: 1"},
       {"ft-m",
-       "modules: {up: [0], down: [3]}, steps: 3, order: breadth-first, batch: 2, weight_decay: 0.1, prune: {}"}};
+       "modules: {up: [0], down: [3]}, steps: 3, order: breadth-first, batch: 2, weight_decay: 0.1, revisit: 2, prune: "
+       "{}"}};
   const bool is_located = kOptions.at(method).find("modules") == std::string::npos;
   return cat("{method: ", method, ", ", kOptions.at(method), is_located ? ", " : "", is_located ? kLocated : "", "}");
 }

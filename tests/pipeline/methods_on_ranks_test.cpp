@@ -120,7 +120,7 @@ const RankedMethod kRankedMethods[] = {
     {"ft", "method: ft, steps: 3"},
     {"ft_l", "method: ft-l, steps: 3, batch: 2, norm_constraint: 1e-3"},
     {"crispedit", "method: crispedit, steps: 3, batch: 2, energy: 0.7, neighbours: 1, order: breadth-first"},
-    {"ft_m", "method: ft-m, steps: 3, batch: 3, order: breadth-first, prune: {log_base: 1.1}"},
+    {"ft_m", "method: ft-m, steps: 3, batch: 3, order: breadth-first, revisit: 2, prune: {log_base: 1.1}"},
 };
 
 class MethodsOnRanks : public ::testing::TestWithParam<RankedMethod> {};

@@ -74,6 +74,15 @@ struct GradientSpec {
                   "`run.seed`",
        .methods = "ft-m crispedit"},
       kOrderNames};
+  static constexpr IntegerOption kRevisit{
+      {.key = "revisit",
+       .meaning =
+           "earlier requests of the stream that each pass is trained on too, the next of an order drawn by `run.seed`",
+       .methods = "ft-m",
+       .affects = Affects::kState,
+       .unit = "requests"},
+      {.min = 0},
+      0};
   static constexpr IntegerOption kBatch{
       {.key = "batch", .meaning = "requests of one update", .methods = "ft ft-l ft-m", .unit = "requests"},
       {.min = 1},
@@ -121,11 +130,11 @@ struct GradientSpec {
                                                  {.min = 1e-12},
                                                  1.0,
                                                  kTriedFar};
-  static constexpr AnyOption kAll[] = {&kModules,           &kUltraLr,         &kUltraBatch, &kTokens,
-                                       &kStableRidge,       &kWarmUp,          &kSteps,      &kLr,
-                                       &kWeightDecay,       &kBatch,           &kStopLoss,   &kNormConstraint,
-                                       &kOwnNormConstraint, &kOrder,           &kEnergy,     &kProjected,
-                                       &kNeighbours,        &kNeighbourWeight, &kCrispBatch};
+  static constexpr AnyOption kAll[] = {&kModules,           &kUltraLr,    &kUltraBatch,      &kTokens,
+                                       &kStableRidge,       &kWarmUp,     &kSteps,           &kLr,
+                                       &kWeightDecay,       &kBatch,      &kStopLoss,        &kNormConstraint,
+                                       &kOwnNormConstraint, &kOrder,      &kRevisit,         &kEnergy,
+                                       &kProjected,         &kNeighbours, &kNeighbourWeight, &kCrispBatch};
 };
 
 }  // namespace lancet

@@ -78,7 +78,10 @@ struct TrainingOptions {
   double stop_loss = *GradientSpec::kStopLoss.fallback;
   std::optional<double> norm_constraint = {};  ///< largest change of any entry (FT-L)
   TrainingOrder order = TrainingOrder::kGiven;
-  uint64_t seed = 0;  ///< seed of TrainingOrder::kBreadthFirst
+  uint64_t seed = 0;    ///< seed of what is drawn
+  int64_t revisit = 0;  ///< texts of `earlier` that join each pass, one after another in a drawn order
+  /// Those of earlier batches.
+  std::vector<TokenizedRequest> earlier = {};
   Projected projected = Projected::kGradients;
   /// Makes what a weight's gradients are projected by, on any device: on root, when training begins. Empty: nothing is.
   std::function<GradientProjection(WeightId id)> projection = {};

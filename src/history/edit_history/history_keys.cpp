@@ -32,7 +32,8 @@ bool has_equal_keys(const BatchEntry& entry) {
 std::string history_name(int64_t layer) { return cat(kHistoryPrefix, layer); }
 
 bool is_history(const std::string& name, const Tensor& tensor) {
-  return name.starts_with(kHistoryPrefix) && tensor.dim() == 2;
+  const auto begins = [&](std::string_view prefix) { return name.starts_with(prefix); };
+  return tensor.dim() == 2 && (begins(kHistoryPrefix) || begins(kCurvaturePrefix) || begins(kTextsPrefix));
 }
 
 Columns history_columns(const EditedBatch& batch, const BatchEntry& entry, int64_t layer, int64_t n_columns) {

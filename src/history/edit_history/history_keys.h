@@ -1,4 +1,4 @@
-// The history of keys that a method's state carries: which columns a batch put there, and of which edits.
+// The histories that a method's state carries: which columns a batch put there, and of which edits.
 #pragma once
 
 #include <map>
@@ -14,6 +14,11 @@ inline constexpr std::string_view kHistoryPrefix = "keys.";
 /// "keys.3": of a layer's down projection.
 std::string history_name(int64_t layer);
 
+inline constexpr std::string_view kCurvaturePrefix = "curvature.";
+inline constexpr std::string_view kTextsPrefix = "texts.";
+
+/// Whether the state has columns of edits there, those of a batch after those of the batches before: keys, tokens that
+/// were trained on, or texts.
 bool is_history(const std::string& name, const Tensor& tensor);
 
 /// The edits of each of the `n_columns` that the batch put after the layer's history: its targets, in their order.

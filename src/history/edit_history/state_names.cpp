@@ -15,8 +15,6 @@
 namespace lancet {
 namespace {
 
-constexpr std::string_view kCurvature = "curvature.";
-
 [[noreturn]] void refuse_state(const std::string& name, const std::string& expected, const Tensor& got) {
   throw CheckpointError(cat(printable(name), ": expected ", expected, ", got ", at::toString(got.scalar_type()), " ",
                             shape_text(got.sizes())));
@@ -46,6 +44,27 @@ void check_curvature(const std::string& name, const Tensor& tensor, const std::m
     refuse_state(name, cat("floats [", size, ", n], a column for each token"), tensor);
 }
 
+/// Tokens of earlier requests one after another, and how many each prompt and target has.
+void check_texts(const std::string& name, const Tensor& tensor) {
+  const int64_t rows = name == "texts.ids" ? 1 : name == "texts.sizes" ? 2 : 0;
+  if (tensor.dim() != 2 || tensor.size(0) != rows || tensor.scalar_type() != torch::kLong)
+    refuse_state(name, "texts.ids [1, tokens] or texts.sizes [2, texts], whole numbers", tensor);
+}
+
+/// Checks what a state has columns of. Returns whether it is that.
+bool check_columns(const std::string& name, const Tensor& tensor, const std::map<int64_t, int64_t>& inputs,
+                   int64_t d_model) {
+  if (name.starts_with(kHistoryPrefix))
+    check_keys(name, tensor, inputs, d_model);
+  else if (name.starts_with(kCurvaturePrefix))
+    check_curvature(name, tensor, inputs, d_model);
+  else if (name.starts_with(kTextsPrefix))
+    check_texts(name, tensor);
+  else
+    return false;
+  return true;
+}
+
 /// Running sums over the inputs and gradients of projections of one shape: "normaliser.48x32.mean"; ".scatter": of
 /// products of the gradients.
 void check_normaliser(const std::string& name, const Tensor& tensor) {
@@ -68,17 +87,10 @@ void check_state(const StateStep& step, const ModelConfig& config) {
   std::map<int64_t, int64_t> inputs;  // by layer
   for (const WeightSpec& spec : weight_table(config))
     if (spec.id.kind == WeightKind::kDown) inputs[spec.id.layer] = spec.shape.back();
-  for (const auto& [name, tensor] : step.appended) {
-    if (name.starts_with(kCurvature)) {
-      check_curvature(name, tensor, inputs, config.d_model);
-      continue;
-    }
-    if (!name.starts_with(kHistoryPrefix)) refuse_state(name, "the keys of a layer", tensor);
-    check_keys(name, tensor, inputs, config.d_model);
-  }
+  for (const auto& [name, tensor] : step.appended)
+    if (!check_columns(name, tensor, inputs, config.d_model)) refuse_state(name, "the keys of a layer", tensor);
   for (const auto& [name, tensor] : step.replaced) {
-    if (name.starts_with(kHistoryPrefix)) check_keys(name, tensor, inputs, config.d_model);
-    if (name.starts_with(kCurvature)) check_curvature(name, tensor, inputs, config.d_model);
+    if (check_columns(name, tensor, inputs, config.d_model)) continue;
     if (name.starts_with("normaliser.")) check_normaliser(name, tensor);
     if ((name.starts_with("auto.") || name.starts_with("norm_anchor.")) && tensor.numel() != 1)
       refuse_state(name, "one number", tensor);

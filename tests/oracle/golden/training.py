@@ -135,23 +135,28 @@ def mixed(x):
     return x ^ (x >> 31)
 
 
-def ordered(rows, section, number, seed=0):
-    """The rows of a pass: breadth-first, in the order of numbers that are drawn for the pass and each place."""
-    if section.get("order", "given") == "given":
-        return rows
+def shuffled(rows, number, seed=0):
+    """In the order of numbers that are drawn for the pass and each place."""
     stream = mixed((mixed(seed) + number) % 2**64)
     return [rows[i] for i in sorted(range(len(rows)), key=lambda i: mixed((stream + i) % 2**64))]
 
 
-def train(model, names, rows, section, project=None):
+def rows_of_pass(rows, section, number, earlier, seed=0):
+    """The rows and, in turn, those of earlier batches, breadth-first or as given."""
+    turns, count = shuffled(earlier, 0, seed + len(earlier)), min(section.get("revisit", 0), len(earlier))
+    rows = rows + [turns[(number * count + i) % len(turns)] for i in range(count)]
+    return shuffled(rows, number, seed) if section.get("order", "given") == "breadth-first" else rows
+
+
+def train(model, names, rows, section, project=None, earlier=()):
     """Of a batch of requests, in place on the leaves model.weights[names]; `project(name, matrix)`: gradients, and steps if asked."""
     base = {name: model.weights[name].detach().clone() for name in names}
     leaves, constraint = [model.weights[name] for name in names], section.get("norm_constraint")
     adam = torch.optim.Adam(leaves, lr=section["lr"], weight_decay=section["weight_decay"])
     for number in range(section["steps"]):
-        total, shuffled = 0.0, ordered(rows, section, number)
-        for start in range(0, len(rows), section["batch"]):
-            chunk = shuffled[start : start + section["batch"]]
+        total, taken = 0.0, rows_of_pass(rows, section, number, earlier)
+        for start in range(0, len(taken), section["batch"]):
+            chunk = taken[start : start + section["batch"]]
             loss = loss_of(model, chunk, section["method"])
             total += loss.item() * len(chunk)
             if loss.item() >= section["stop_loss"]:
@@ -169,17 +174,17 @@ def train(model, names, rows, section, project=None):
                 with torch.no_grad():
                     for name, weight in zip(names, leaves):
                         weight[...] = torch.clamp(weight, base[name] - constraint, base[name] + constraint)
-        if total / len(rows) < section["stop_loss"]:
+        if total / len(taken) < section["stop_loss"]:
             break
     return {name: (model.weights[name] - base[name]).detach() for name in names}
 
 
-def trained(model, names, rows, section, project=None):
+def trained(model, names, rows, section, project=None, earlier=()):
     """The changes by one batch, which the model then has."""
     base = {name: model.weights[name] for name in names}
     for name in names:
         model.weights[name] = base[name].clone().requires_grad_(True)
-    deltas = train(model, names, rows, section, project)
+    deltas = train(model, names, rows, section, project, earlier)
     model.weights |= base
     return {name: model.change(name, delta) for name, delta in deltas.items() if delta.any()}
 
@@ -187,4 +192,9 @@ def trained(model, names, rows, section, project=None):
 def fine_tune(bench, section, batches):
     model = bench.fresh(section)
     names = [name for kind, layer in modules_of(section) for name in model.names_of(kind, layer)]
-    return [trained(model, names, texts(bench, requests, section), section) for requests in batches]
+    changes, earlier = [], []
+    for requests in batches:
+        rows = texts(bench, requests, section)
+        changes.append(trained(model, names, rows, section, earlier=earlier))
+        earlier = earlier + rows
+    return changes

@@ -3,6 +3,7 @@
 #include <torch/types.h>
 
 #include "lancet/core/error.h"
+#include "lancet/editor_parts/kept_texts.h"
 #include "solved_support.h"
 
 namespace lancet {
@@ -193,6 +194,36 @@ TEST_F(DowndateHistory, LeavesBatchesOutOfMethodsWithoutSystems) {
   }
   EXPECT_THROW(without_edits(running, {"a"}, {}), ConfigError);
   EXPECT_EQ(without_edits(running, {"b"}, {}).keeps, 1u);
+}
+
+/// What batches were trained on, or revisit, leaves the state with them.
+TEST_F(DowndateHistory, TakesColumnsOfWholeBatchesOutOfTheState) {
+  EditHistory history({});
+  history.journal().add_setting({.method = "ft-m"});
+  std::map<std::string, Tensor> columns;
+  EditorState state;
+  for (const char* id : {"a", "b", "c"}) {
+    const EditorState before = state;
+    columns[id] = random_f64(kInputs, 2);
+    append_columns(state, "curvature.keys.1", columns[id]);
+    keep_texts(state, std::vector<TokenizedRequest>{{.id = id, .prompt = {1, id[0]}, .target = {7}}});
+    ++state.edits;
+    EditedBatch batch{.changes = {{kDown1, {DenseDelta{random_f64(kOutputs, kInputs)}}}}};
+    batch.state = step_between(before, state);
+    BatchEntry entry = history_entry({id});
+    entry.columns.clear();
+    history.add(entry, batch, tiny.config);
+  }
+  for (const std::string gone : {"a", "b"}) {
+    const EditorState left = put(history, without_edits(history, {gone}, {}), {gone}).state({});
+    const std::string first = gone == "a" ? "b" : "a";
+    EXPECT_TRUE(columns_of(left, "curvature.keys.1").equal(torch::cat({columns[first], columns["c"]}, 1))) << gone;
+    const std::vector<TokenizedRequest> texts = kept_texts(left);
+    ASSERT_EQ(texts.size(), 2u) << gone;
+    EXPECT_EQ(texts[0].prompt, (std::vector<TokenId>{1, first[0]}));
+    EXPECT_EQ(texts[1].prompt, (std::vector<TokenId>{1, 'c'}));
+    EXPECT_EQ(texts[1].target, std::vector<TokenId>{7});
+  }
 }
 
 /// Whose keys a batch put into the history goes by its rounds where several edits have equal keys.
