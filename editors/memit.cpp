@@ -6,6 +6,7 @@
 #include "lancet/editor_parts/covariance_weights.h"
 #include "lancet/editor_parts/layered_editor.h"
 #include "lancet/spec/read_option.h"
+#include "lancet/spec/residual_spec.h"
 
 namespace lancet {
 namespace {
@@ -37,6 +38,7 @@ class MemitEditor final : public LayeredEditor {
 std::unique_ptr<Editor> make_memit(ConfigSection& editor) {
   LayeredOptions layered;
   layered.error_feedback = true;
+  layered.values.takes_chunks = true;
   layered = parse_layered_options(editor, std::move(layered));
   layered.text_budget = parse_text_budget(editor);
   layered.keeps_history = read(editor, LayeredSpec::kHistory);
@@ -44,6 +46,9 @@ std::unique_ptr<Editor> make_memit(ConfigSection& editor) {
   const double identity_weight = read(editor, LayeredSpec::kIdentityWeight);
   if (layered.text_budget && layered.keeps_history)
     editor.problem(LayeredSpec::kHistory.key, "expected false with text_budget, which holds earlier keys itself");
+  if (layered.text_budget && layered.values.chunk_tokens > 0)
+    editor.problem(ResidualSpec::kTextBudget.key,
+                   "expected 0 with values.chunk_tokens: a budget's solve holds earlier batches' keys alone");
   if (layered.text_budget && identity_weight > 0)
     editor.problem(LayeredSpec::kIdentityWeight.key, "expected 0 with text_budget, which is of the statistics alone");
   return std::make_unique<MemitEditor>(std::move(layered), identity_weight);

@@ -114,7 +114,8 @@ class ZeroUnlearnEditor final : public Editor {
     EditOutcome outcome;
     outcome.requests.resize(requests.size());
     outcome.note_values(places, found);
-    for (const int64_t place : places) realised.write_to(outcome.requests[static_cast<size_t>(place)], place);
+    for (const int64_t place : places)
+      realised.write_to(outcome.requests[static_cast<size_t>(place)], std::span(&place, 1));
     state.edits += std::ssize(requests);
     return outcome;
   }

@@ -1,6 +1,7 @@
 #include "lancet/editing/edit_outcome.h"
 
 #include <algorithm>
+#include <set>
 
 namespace lancet {
 
@@ -9,8 +10,11 @@ void EditOutcome::note_values(std::span<const int64_t> places, const OptimizedVa
   batching.largest = std::max(batching.largest, values.batching.largest);
   batching.halvings += values.batching.halvings;
   batching.resumed += values.batching.resumed;
+  std::set<int64_t> noted;
   for (size_t i = 0; i < places.size(); ++i) {
     RequestOutcome& request = requests[static_cast<size_t>(places[i])];
+    const bool is_known = !noted.insert(places[i]).second;
+    if (is_known && values.losses[i].back().total <= *request.final_loss) continue;
     request.steps = static_cast<int64_t>(values.losses[i].size());
     request.initial_loss = values.losses[i].front().total;
     request.final_loss = values.losses[i].back().total;

@@ -8,7 +8,7 @@
 namespace lancet {
 
 TargetForm target_form(const TargetRule& rule, const ModelConfig& config, const Tokenizer& tokenizer) {
-  if (rule.end == TargetEnd::kNone) return rule.compat;
+  if (rule.end == TargetEnd::kNone) return {rule.compat, std::nullopt, rule.chunk_tokens};
   const std::optional<TokenId> end = tokenizer.eos_id();
   const bool stops = end && std::ranges::find(config.eos_ids, *end) != config.eos_ids.end();
   if (!stops && rule.end == TargetEnd::kEos)
@@ -18,7 +18,7 @@ TargetForm target_form(const TargetRule& rule, const ModelConfig& config, const 
                                     "eos_token_id")
                               : "got one without",
                           ": set none"));
-  return {rule.compat, stops ? end : std::nullopt};
+  return {rule.compat, stops ? end : std::nullopt, rule.chunk_tokens};
 }
 
 }  // namespace lancet

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <optional>
+#include <set>
 
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
@@ -19,6 +22,21 @@ constexpr double kResidualAbove = 0.05, kResidualBelow = 20;
 std::string history_name(int64_t layer) { return cat("keys.", layer); }
 std::string lost_name(int64_t layer) { return cat("lost.", layer); }
 
+/// The targets of each of the batch's requests: one, or those of its chunks.
+std::map<int64_t, std::vector<int64_t>> targets_by_request(const LayerTargets& targets) {
+  std::map<int64_t, std::vector<int64_t>> own;
+  for (size_t i = 0; i < targets.groups.size(); ++i)
+    for (const int64_t place : targets.groups[i])
+      own[targets.members[static_cast<size_t>(place)]].push_back(static_cast<int64_t>(i));
+  return own;
+}
+
+/// Columns of both, either of which may be undefined.
+Tensor side_by_side(const Tensor& one_FM, const Tensor& other_FM) {
+  if (!one_FM.defined() || !other_FM.defined()) return one_FM.defined() ? one_FM : other_FM;
+  return torch::cat({one_FM, other_FM}, 1);
+}
+
 }  // namespace
 
 HookPoint value_point(const ModelConfig& config, ValueSite site) {
@@ -32,6 +50,7 @@ double projection_scale(const ModelConfig& config, ValueSite site) {
 LayerTargets LayerTargets::those(const std::vector<bool>& chosen) const {
   LayerTargets some;
   some.members = members;
+  some.others = others;
   std::vector<int64_t> rows;
   for (size_t i = 0; i < chosen.size(); ++i) {
     if (!chosen[i]) continue;
@@ -61,15 +80,13 @@ int64_t LayerPasses::run(const LayerTargets& targets, std::span<const int64_t> l
     else
       change_layers(targets.those(chosen), layers, realised);
   }
-  for (size_t i = 0; i < was_taken.size(); ++i)
-    for (const int64_t place : targets.groups[i]) {
-      RequestOutcome& request =
-          batch_.outcome.requests[static_cast<size_t>(targets.members[static_cast<size_t>(place)])];
-      realised.write_to(request, static_cast<int64_t>(i));
-      if (!was_taken[i])
-        request.skipped = cat("||z* - h|| is not between editor.residual_above, ", *bounds.above,
-                              ", and editor.residual_below, ", *bounds.below);
-    }
+  for (const auto& [member, own] : targets_by_request(targets)) {
+    RequestOutcome& request = batch_.outcome.requests[static_cast<size_t>(member)];
+    realised.write_to(request, own);
+    if (!was_taken[static_cast<size_t>(own.front())])
+      request.skipped = cat("||z* - h|| is not between editor.residual_above, ", *bounds.above,
+                            ", and editor.residual_below, ", *bounds.below);
+  }
   if (options_.keeps_history && !targets.requests.empty()) keep_keys(targets, layers);
   return passes;
 }
@@ -123,6 +140,8 @@ void LayerPasses::change_layers(const LayerTargets& targets, std::span<const int
   }
   Progress progress("weights", static_cast<int64_t>(layers.size()), "layers");
   RequestStates states = context.states_of(targets.requests);
+  std::optional<RequestStates> others;
+  if (!targets.others.empty()) others.emplace(context.states_of(targets.others));
   if (options_.targets == LayerTarget::kReplay) {
     states.keep_from(layers.front());
     realised.note_missing(of_projection(missing(states, targets, layers.back())).t(), targets.places);
@@ -136,6 +155,10 @@ void LayerPasses::change_layers(const LayerTargets& targets, std::span<const int
     if (options_.direction_mean) problem.directions_FN = states.collect_keys(layers[i], *options_.direction_mean);
     if (const Tensor history = columns_of(batch_.state, history_name(layers[i])); history.defined())
       problem.history_FM = context.to_solve_device(history, layers[i]);
+    if (others) {
+      others->keep_from(layers[i]);
+      problem.history_FM = side_by_side(problem.history_FM, others->collect_keys(layers[i], ContextMean::kPlain));
+    }
     problem.residuals_DN = residuals(states, targets, layers.subspan(i));
     if (i == 0 && options_.targets == LayerTarget::kLast)
       realised.note_missing(parts(layers.size()) * problem.residuals_DN, targets.places);
@@ -177,7 +200,9 @@ WeightDelta LayerPasses::change_layer(const LayerProblem& problem, const LayerTa
     return DenseDelta{to_dense(solution.change) - lost_OI};
   });
   WeightDelta applied = apply(problem.layer, delta);
-  if (!batch_.transaction.has_filter()) note_system(problem, targets, std::move(inverse_gram_NN));
+  // without keys that are left as they are a system would be solved again to something else
+  if (!batch_.transaction.has_filter() && targets.others.empty())
+    note_system(problem, targets, std::move(inverse_gram_NN));
   if (options_.keeps_solved_keys) append_columns(batch_.state, history_name(problem.layer), problem.keys_FN);
   return applied;
 }
@@ -220,8 +245,9 @@ void LayerPasses::note_near_keys(const LayerTargets& targets, const Tensor& keys
   const KeyGroups near = near_keys(keys_FN);
   KeyGroups requests;
   for (const std::vector<int64_t>& group : near) {
-    requests.emplace_back();
-    for (const int64_t column : group) requests.back().push_back(targets.request_of(static_cast<size_t>(column)));
+    std::set<int64_t> of_group;
+    for (const int64_t column : group) of_group.insert(targets.request_of(static_cast<size_t>(column)));
+    if (of_group.size() > 1) requests.emplace_back(of_group.begin(), of_group.end());
   }
   batch_.outcome.note_shared_keys(near_keys_effect(), requests);
 }

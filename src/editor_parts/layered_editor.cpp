@@ -6,18 +6,25 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "chunks.h"
 #include "lancet/core/error.h"
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
 
 namespace lancet {
-/// A batch under way.
+/// A batch under way. Its parts are requests, or chunks of them.
 struct LayeredEditor::SubBatch : LayerPasses::Batch {
   std::span<const PreparedRequest> prepared;
 
-  std::vector<PreparedRequest> take(const std::vector<int64_t>& requests) const {
+  std::vector<int64_t> requests_of(const std::vector<int64_t>& parts) const {
+    std::vector<int64_t> requests;
+    for (const int64_t part : parts) requests.push_back(prepared[static_cast<size_t>(part)].request);
+    return requests;
+  }
+
+  std::vector<PreparedRequest> take(const std::vector<int64_t>& parts) const {
     std::vector<PreparedRequest> taken;
-    for (const int64_t index : requests) taken.push_back(prepared[static_cast<size_t>(index)]);
+    for (const int64_t index : parts) taken.push_back(prepared[static_cast<size_t>(index)]);
     return taken;
   }
 };
@@ -64,8 +71,10 @@ EditOutcome LayeredEditor::edit(const EditContext& context, std::span<const Edit
     int64_t changes = 0;  // of each layer
     for (const std::span<const int64_t> layers : parts) changes = edit_round(sub_batch, together, layers);
     for (int64_t change = 0; change < changes; ++change)
-      for (const std::vector<int64_t>& group : together)
-        outcome.columns.insert(outcome.columns.end(), group.begin(), group.end());
+      for (const std::vector<int64_t>& group : together) {
+        const std::vector<int64_t> columns = sub_batch.requests_of(group);
+        outcome.columns.insert(outcome.columns.end(), columns.begin(), columns.end());
+      }
   }
   state.edits += static_cast<int64_t>(requests.size());
   return outcome;
@@ -119,7 +128,10 @@ void LayeredEditor::on_value_weights(const SubBatch& batch, const std::function<
 OptimizedValues LayeredEditor::find_values(const SubBatch& sub_batch, std::span<const PreparedRequest> requests,
                                            int64_t layer) const {
   OptimizedValues values;
-  on_value_weights(sub_batch, [&] { values = sub_batch.context.optimize_values(requests, layer, options_.values); });
+  const auto optimise = [&](std::span<const PreparedRequest> some) {
+    return sub_batch.context.optimize_values(some, layer, options_.values);
+  };
+  on_value_weights(sub_batch, [&] { values = find_in_turn(requests, optimise); });
   return values;
 }
 
@@ -143,7 +155,7 @@ int64_t LayeredEditor::edit_round(const SubBatch& sub_batch, const KeyGroups& gr
   for (const std::vector<int64_t>& group : groups) members.insert(members.end(), group.begin(), group.end());
   const int64_t value_layer = value_layer_of(options_, layers);
   OptimizedValues values = find_values(sub_batch, sub_batch.take(members), value_layer);
-  sub_batch.outcome.note_values(members, values);
+  sub_batch.outcome.note_values(sub_batch.requests_of(members), values);
   const torch::NoGradGuard no_grad;
   std::vector<std::string> left_out(members.size());
   if (options_.norm_anchor.mode != NormAnchor::Mode::kOff) {
@@ -158,7 +170,7 @@ int64_t LayeredEditor::edit_round(const SubBatch& sub_batch, const KeyGroups& gr
   int64_t place = 0;  // among the members
   for (const std::vector<int64_t>& group : groups) {
     std::vector<int64_t> places;
-    for (const int64_t request : group) {
+    for (const int64_t request : sub_batch.requests_of(group)) {
       const std::string& why = left_out[static_cast<size_t>(place)];
       sub_batch.outcome.requests[static_cast<size_t>(request)].skipped = why;
       if (why.empty()) places.push_back(place);
@@ -177,7 +189,11 @@ int64_t LayeredEditor::edit_round(const SubBatch& sub_batch, const KeyGroups& gr
   std::iota(all.begin(), all.end(), 0);
   const std::vector<PreparedRequest> requests = sub_batch.take(firsts);
   std::map<int64_t, Tensor> by_layer = targets_of(sub_batch, requests, z_ND, layers);
-  return passes.run({requests, std::move(by_layer), std::move(kept), std::move(members), std::move(all)}, layers);
+  std::vector<PreparedRequest> others;
+  if (options_.values.chunk_tokens > 0) others = other_places(requests);
+  return passes.run({requests, std::move(by_layer), std::move(kept), sub_batch.requests_of(members), std::move(all),
+                     std::move(others)},
+                    layers);
 }
 
 }  // namespace lancet

@@ -19,6 +19,29 @@ std::optional<std::vector<int64_t>> parse_layers(ConfigSection& editor) {
   return layers;
 }
 
+namespace {
+
+/// Chunks' values are found one after another at the last layer, each with the ones before it as they were found.
+void refuse_beside_chunks(ConfigSection& editor, const LayeredOptions& options) {
+  const auto refuse = [&](std::string_view key, std::string_view expected, std::string_view why) {
+    editor.problem(key, cat("expected ", expected, " with values.chunk_tokens: ", why));
+  };
+  if (options.targets != LayerTarget::kLast)
+    refuse(ResidualSpec::kTargets.key, "last", "a replay has one place of a request, and puts no others back");
+  if (options.order != EditOrder::kTogether)
+    refuse(LayeredSpec::kBlue.key, "false", "values that the first layer has realised would be held a second time");
+  if (options.equal_keys != EqualKeys::kWarn)
+    refuse(LayeredSpec::kEqualKeys.key, "warn", "a chunk's value follows from those before it, and cannot leave them");
+  if (options.norm_anchor.mode != NormAnchor::Mode::kOff)
+    refuse(LayeredSpec::kNormAnchor.key, "mode: off", "a value that is rescaled is not the one that was held");
+  if (options.target_rule.compat != Compat::kNone)
+    refuse(LayeredSpec::kCompat.key, "none", "public codes tokenise targets whole");
+  if (!options.contexts.chat.empty())
+    refuse(LayeredSpec::kContexts.key, "no chat", "there a target may begin with other tokens, and have other chunks");
+}
+
+}  // namespace
+
 LayeredOptions parse_layered_options(ConfigSection& editor, LayeredOptions options) {
   options.layers = parse_layers(editor);
   options.values = parse_value_options(editor.section(LayeredSpec::kValues.key), options.values);
@@ -42,12 +65,14 @@ LayeredOptions parse_layered_options(ConfigSection& editor, LayeredOptions optio
                      "and replays none");
     options.order = EditOrder::kLayerByLayer;
   }
+  options.target_rule.chunk_tokens = options.values.chunk_tokens;
   options.error_feedback = options.error_feedback && read(editor, ResidualSpec::kErrorFeedback);
   if (options.error_feedback && !editor.has(EditorSpec::kRect.key) && !editor.has(EditorSpec::kRevive.key))
     editor.problem(ResidualSpec::kErrorFeedback.key,
                    "expected rect or revive beside it: without them every change is applied as it was solved");
   options.equal_keys = parse_equal_keys(editor);
   options.norm_anchor = parse_norm_anchor(editor);
+  if (options.values.chunk_tokens > 0) refuse_beside_chunks(editor, options);
   return options;
 }
 

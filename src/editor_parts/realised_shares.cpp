@@ -2,6 +2,9 @@
 
 #include <torch/types.h>
 
+#include <algorithm>
+#include <optional>
+
 namespace lancet {
 namespace {
 
@@ -54,12 +57,17 @@ void RealisedShares::note_missing(const Tensor& missing_DN, const std::vector<in
   first_DT_.index_copy_(1, to_index(fresh, device), fresh_DN.to(device));
 }
 
-void RealisedShares::write_to(RequestOutcome& outcome, int64_t target) const {
-  const auto place = static_cast<size_t>(target);
+void RealisedShares::write_to(RequestOutcome& outcome, std::span<const int64_t> targets) const {
+  const auto least = [&](const std::vector<Sums>& sums) {
+    std::optional<double> share;
+    for (const int64_t target : targets)
+      if (const auto& [given, asked] = sums[static_cast<size_t>(target)]; asked > 0)
+        share = std::min(share.value_or(given / asked), given / asked);
+    return share;
+  };
   for (const auto& [layer, sums] : by_layer_)
-    if (const auto& [given, asked] = sums[place]; asked > 0)
-      outcome.realised_by_layer.push_back({layer, given / asked});
-  if (const auto& [given, asked] = in_all_[place]; asked > 0) outcome.realised = given / asked;
+    if (const std::optional<double> share = least(sums)) outcome.realised_by_layer.push_back({layer, *share});
+  if (const std::optional<double> share = least(in_all_)) outcome.realised = share;
 }
 
 }  // namespace lancet

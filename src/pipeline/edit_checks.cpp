@@ -22,7 +22,7 @@ void set_editor(JobConfig& job, const ConfigTree& editor, const std::string& whe
 void check_requests(const ModelFiles& files, const std::vector<EditRequest>& requests, const Editor& editor) {
   const TargetForm form = target_form(editor.target_rule(), files.config, *files.tokenizer);
   check_old_answers(requests, editor);
-  if (editor.needs().subject) {
+  if (editor.values() != nullptr) {
     std::vector<std::string> known{"{}"};
     if (const ContextOptions* contexts = editor.contexts())
       if (std::optional<std::string> chat = chat_context(*contexts, files.checkpoint.folder(), *files.tokenizer))

@@ -69,6 +69,16 @@ void add_schedule(const JobConfig& job, const ModelConfig& config, Workload& wor
   work.history_keys = std::min(history_keys(job, work.requests), 2 * config.largest_keys().size());
 }
 
+/// A request has a column of each change, and a key that later batches hold, for each of its chunks; and the keys of
+/// its other tokens are held within its batch.
+void add_chunks(std::span<const PreparedRequest> chunks, Workload& work) {
+  int64_t most_chunks = 1;
+  for (const PreparedRequest& chunk : chunks) most_chunks = std::max(most_chunks, chunk.chunk + 1);
+  work.changes *= most_chunks;
+  const int64_t in_a_batch = work.batch > 0 ? work.batch : work.requests;
+  work.history_keys = work.history_keys * most_chunks + in_a_batch * (work.values.row_tokens + 1);
+}
+
 /// Contexts that stand around every prompt make rows longer.
 void add_contexts(const ContextOptions& contexts, ValueShape& shape) {
   const bool has_chat = !contexts.chat.empty();
@@ -122,10 +132,13 @@ Workload edit_work(const JobConfig& job, const ModelConfig& config, const WorkTe
   add_schedule(job, config, work);
   const ContextOptions contexts = editor.contexts() != nullptr ? *editor.contexts() : ContextOptions{.generate = 0};
   const std::vector<std::string>& templates = contexts.templates;
-  if (texts.tokenizer != nullptr && editor.needs().subject) {
+  if (texts.tokenizer != nullptr && editor.values() != nullptr) {
     const std::vector<std::string> plain{"{}"};
-    work.values = value_shape(prepare_requests(*texts.tokenizer, texts.requests, templates.empty() ? plain : templates,
-                                               target_form(editor.target_rule(), config, *texts.tokenizer)));
+    const TargetForm form = target_form(editor.target_rule(), config, *texts.tokenizer);
+    const std::vector<PreparedRequest> prepared =
+        prepare_requests(*texts.tokenizer, texts.requests, templates.empty() ? plain : templates, form);
+    work.values = value_shape(prepared);
+    if (form.chunk_tokens > 0) add_chunks(prepared, work);
     work.evaluation = texts.evaluation;
   } else if (texts.tokenizer != nullptr) {
     work.values = training_shape(tokenize_requests(*texts.tokenizer, texts.requests,

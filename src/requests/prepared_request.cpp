@@ -1,5 +1,6 @@
 #include "lancet/requests/prepared_request.h"
 
+#include <algorithm>
 #include <functional>
 #include <utility>
 
@@ -70,8 +71,59 @@ void end_target(TokenId end, PreparedRequest& prepared) {
   prepared.target.push_back(end);
 }
 
+/// The prompt in a context up to its last token, and the target after it, which has the ids that it has after the plain
+/// one: chunks begin at the same places everywhere.
+TargetRow place_at_end(const Tokenizer& tokenizer, const EditRequest& request, const std::string& context,
+                       const std::vector<TokenId>& target) {
+  const std::string where = cat("request ", request.id, ", context template \"", context, "\"");
+  const std::string text = place_in_context(context, request.prompt).text;
+  ContinuedPrompt continued = continue_prompt(tokenizer, text, request.target, where);
+  if (continued.target != target)
+    throw ConfigError(cat(where,
+                          ": editor.values.chunk_tokens: expected the target's tokens to be those that they are ",
+                          "after the plain prompt, got others: leave the context out"));
+  if (continued.prompt.ids.empty())
+    throw ConfigError(cat(where, ": editor.values.chunk_tokens: expected a token before the target, got none"));
+  TargetRow row{{std::move(continued.prompt.ids)}, std::move(continued.target)};
+  row.lookup = std::ssize(row.ids) - 1;
+  row.ids.insert(row.ids.end(), row.target.begin(), row.target.end() - 1);
+  return row;
+}
+
+/// The request whole, its lookup token the prompt's last one.
+PreparedRequest prepare_to_cut(const Tokenizer& tokenizer, const EditRequest& request,
+                               std::span<const std::string> contexts, const TargetForm& form) {
+  PreparedRequest whole;
+  whole.id = request.id;
+  whole.target = continue_prompt(tokenizer, request.prompt.text, request.target, cat("request ", request.id)).target;
+  for (const std::string& context : contexts)
+    whole.rows.push_back(place_at_end(tokenizer, request, context, whole.target));
+  if (form.end) end_target(*form.end, whole);
+  return whole;
+}
+
+void cut(const PreparedRequest& whole, int64_t chunk_tokens, std::vector<PreparedRequest>& chunks) {
+  const auto n_target = static_cast<int64_t>(whole.target.size());
+  for (int64_t begin = 0; begin < n_target; begin += chunk_tokens) {
+    const int64_t end = std::min(begin + chunk_tokens, n_target);
+    PreparedRequest& chunk = chunks.emplace_back();
+    chunk.id = whole.id;
+    chunk.request = whole.request;
+    chunk.chunk = begin / chunk_tokens;
+    chunk.target.assign(whole.target.begin() + begin, whole.target.begin() + end);
+    for (const TargetRow& row : whole.rows) {
+      const auto up_to = [&](int64_t place) { return std::vector<TokenId>(row.ids.begin(), row.ids.begin() + place); };
+      const int64_t lookup = row.lookup + begin;
+      chunk.prompts.push_back({up_to(lookup + 1), lookup});
+      chunk.rows.push_back({{up_to(row.lookup + end), lookup}, chunk.target});
+    }
+    chunk.drift = chunk.prompts.front();
+  }
+}
+
 PreparedRequest prepare_request(const Tokenizer& tokenizer, const EditRequest& request,
                                 std::span<const std::string> contexts, const TargetForm& form) {
+  if (form.chunk_tokens > 0) return prepare_to_cut(tokenizer, request, contexts, form);
   const std::string where = cat("request ", request.id);
   if (request.subject.empty())
     throw ConfigError(
@@ -122,8 +174,13 @@ std::vector<T> for_all(std::span<const EditRequest> requests, const std::functio
 
 std::vector<PreparedRequest> prepare_requests(const Tokenizer& tokenizer, std::span<const EditRequest> requests,
                                               std::span<const std::string> contexts, const TargetForm& form) {
-  return for_all<PreparedRequest>(
+  std::vector<PreparedRequest> prepared = for_all<PreparedRequest>(
       requests, [&](const EditRequest& request) { return prepare_request(tokenizer, request, contexts, form); });
+  for (size_t i = 0; i < prepared.size(); ++i) prepared[i].request = static_cast<int64_t>(i);
+  if (form.chunk_tokens == 0) return prepared;
+  std::vector<PreparedRequest> chunks;
+  for (const PreparedRequest& whole : prepared) cut(whole, form.chunk_tokens, chunks);
+  return chunks;
 }
 
 std::vector<TokenizedRequest> tokenize_requests(const Tokenizer& tokenizer, std::span<const EditRequest> requests,

@@ -128,7 +128,9 @@ void add_edit_stages(const EditMeasurements& measured, const WholeJob& whole, st
     by_requests(measured.values);
   } else {
     const double batch_s = measured.together_begin_s + measured.mean_steps * measured.together_step_s;
-    stages.push_back({measured.values, n / static_cast<double>(measured.n_together) * batch_s,
+    const double n_batches_of_values =
+        static_cast<double>(measured.n_values) / static_cast<double>(measured.n_together);
+    stages.push_back({measured.values, n_batches_of_values * batch_s,
                       cat(counted(n_requests, "request"), ", ", measured.n_together, " at a time, in the ",
                           std::lround(measured.mean_steps), " steps that the first ", measured.edited, " took")});
   }

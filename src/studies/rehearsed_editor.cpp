@@ -46,9 +46,12 @@ class RehearsedContext final : public EditContext {
     OptimizedValues values = EditContext::optimize_values(requests, layer, options);
     meter_.lap(measured_.values, cat("values, ", requests_text(measured_.edited)));
     layer_ = layer;
-    double steps = 0;
-    for (const std::vector<ValueLoss>& losses : values.losses) steps += static_cast<double>(losses.size());
-    measured_.mean_steps = steps / static_cast<double>(values.losses.size());
+    const bool goes_on = requests.front().chunk > 0;  // with later chunks of requests
+    if (!goes_on) n_found_ = steps_ = 0;
+    for (const std::vector<ValueLoss>& losses : values.losses) steps_ += std::ssize(losses);
+    n_found_ += std::ssize(values.losses);
+    measured_.mean_steps = static_cast<double>(steps_) / static_cast<double>(n_found_);
+    if (goes_on) return values;
     measured_.one_by_one = static_cast<int64_t>(requests.size()) < measured_.edited;
     if (!measured_.one_by_one) run_together(layer, options);
     return values;
@@ -61,7 +64,9 @@ class RehearsedContext final : public EditContext {
 
  private:
   void run_together(int64_t layer, ValueOptions options) const {
-    const std::vector<PreparedRequest> requests = heaviest(prepare(all_, rule_), layer, options);
+    const std::vector<PreparedRequest> all = prepare(all_, rule_);
+    const std::vector<PreparedRequest> requests = heaviest(all, layer, options);
+    measured_.n_values = std::ssize(all);
     measured_.n_together = static_cast<int64_t>(requests.size());
     options.stop_loss = 0;  // nobody leaves the batch
     options.stop = ValueStop::kLoss;
@@ -80,6 +85,7 @@ class RehearsedContext final : public EditContext {
   EditMeasurements& measured_;
   Meter& meter_;
   mutable std::optional<int64_t> layer_;
+  mutable int64_t n_found_ = 0, steps_ = 0;  ///< of the values that were asked for since the last first chunks
 };
 
 /// The first requests whose prompts, in all contexts, fill a forward pass.

@@ -11,9 +11,10 @@ namespace lancet {
 
 /// What was measured while the editor ran. A stage without a name did not take place.
 struct EditMeasurements {
-  int64_t edited = 0;  ///< requests
-  int64_t layers = 0;  ///< that are edited
-  StageCost values;    ///< cost of the edited requests' values
+  int64_t edited = 0;    ///< requests
+  int64_t layers = 0;    ///< that are edited
+  StageCost values;      ///< cost of the edited requests' values
+  int64_t n_values = 0;  ///< values of all of the job's requests
   double mean_steps = 0;
   bool one_by_one = false;      ///< the method takes requests one after another: nothing of them runs together
   StageCost together;           ///< the job's largest batches of values, a few steps

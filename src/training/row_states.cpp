@@ -3,6 +3,7 @@
 #include <torch/types.h>
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <span>
@@ -26,14 +27,14 @@ class RowPack {
   int64_t n_before() const { return before_ ? before_->size() : 0; }
 
   /// The rows' states go to `states`, `own_parts` (in the members' order), and its pool.
-  void run(const CausalLM& model, int64_t layer, RowStates& states, std::vector<Tensor>& own_parts) const {
-    const Tensor hidden_1TD =
-        model.run_layers(model.embed(whole_.batch.ids_BT, whole_.batch.sequence), whole_.batch.sequence, {0, layer});
+  void run(const CausalLM& model, HookSite first, RowStates& states, std::vector<Tensor>& own_parts) const {
+    const Tensor hidden_1TD = model.run_layers(model.embed(whole_.batch.ids_BT, whole_.batch.sequence),
+                                               whole_.batch.sequence, {0, first.layer});
     std::vector<int64_t> own;
     for (size_t i = 0; i < members_.size(); ++i)
       own.insert(own.end(), whole_.tokens[i].begin() + lookup(i), whole_.tokens[i].end());
     own_parts.push_back(hidden_1TD.squeeze(0).index_select(0, to_index(own, hidden_1TD.device())));
-    const LayerRange above{layer, model.config().n_layers};
+    const LayerRange above{first.layer, model.config().n_layers};
     if (!before_ || above.begin == above.end) return;
     note_places(states);
     SequenceInfo sequence = before_->batch.sequence;
@@ -41,6 +42,8 @@ class RowPack {
     sequence.outputs_BO = torch::zeros({1, 1}, torch::kLong);  // of the last layer only keys and values are wanted
     HookSet hooks;
     hooks.stop_at({HookPoint::kAttnOut, above.end - 1});
+    const HeldPlaces held = held_places();
+    if (!held.tokens.empty()) hooks.replace(first, [&](const Tensor& value_1TD) { return held.added_to(value_1TD); });
     model.run_layers(hidden_1TD.index_select(1, to_index(whole_tokens_before(), hidden_1TD.device())), sequence, above,
                      hooks);
   }
@@ -50,6 +53,36 @@ class RowPack {
  private:
   const std::vector<TokenId>& ids(size_t member) const { return rows_.ids[static_cast<size_t>(members_[member])]; }
   int64_t lookup(size_t member) const { return rows_.lookups[static_cast<size_t>(members_[member])]; }
+
+  /// Tokens before the lookup tokens at which deltas are held, and these.
+  struct HeldPlaces {
+    std::vector<int64_t> tokens;
+    Tensor delta_XD;  ///< f64, host
+
+    Tensor added_to(const Tensor& value_1TD) const {
+      const Tensor place_X = to_index(tokens, value_1TD.device());
+      const Tensor added_XD = delta_XD.to(value_1TD.device()).to(value_1TD.scalar_type());
+      return value_1TD.index_copy(1, place_X, value_1TD.index_select(1, place_X) + added_XD);
+    }
+  };
+
+  /// Each token once: rows of a request that begin alike share it, and what is held there.
+  HeldPlaces held_places() const {
+    std::map<int64_t, std::span<const double>> by_token;
+    for (size_t i = 0; i < members_.size(); ++i)
+      for (const HeldValue& held : rows_.held[static_cast<size_t>(members_[i])]) {
+        const std::vector<int64_t>& tokens = before_->tokens[static_cast<size_t>(document_of_[i])];
+        by_token[tokens[static_cast<size_t>(lookup(i) - held.tokens_before)]] = held.delta_D;
+      }
+    HeldPlaces places;
+    std::vector<Tensor> deltas;
+    for (const auto& [token, delta_D] : by_token) {
+      places.tokens.push_back(token);
+      deltas.push_back(torch::tensor(at::ArrayRef<double>(delta_D.data(), delta_D.size()), torch::kDouble));
+    }
+    if (!deltas.empty()) places.delta_XD = torch::stack(deltas);
+    return places;
+  }
 
   std::vector<Document> whole_documents() const {
     std::vector<Document> documents;
@@ -117,19 +150,60 @@ Tensor in_row_order(const std::vector<Tensor>& parts, const std::vector<RowPack>
   return all_ND.index_select(0, to_index(order, all_ND.device()));
 }
 
+/// Whether both rows begin with a token at which only one of them holds a delta, or each its own.
+bool are_at_odds(const TokenRows& rows, size_t one, size_t other) {
+  const bool hold_the_same = rows.held[one].data() == rows.held[other].data();
+  if (hold_the_same && (rows.held[one].empty() || rows.lookups[one] == rows.lookups[other])) return false;
+  const auto common = std::ranges::mismatch(rows.ids[one], rows.ids[other]).in1 - rows.ids[one].begin();
+  const auto begins_before = [&](size_t row) {
+    return std::ranges::any_of(rows.held[row],
+                               [&](const HeldValue& held) { return rows.lookups[row] - held.tokens_before < common; });
+  };
+  return begins_before(one) || begins_before(other);
+}
+
+/// The rows in as few parts as it takes that those of a part share what they begin with.
+std::vector<std::vector<int64_t>> parts_at_peace(const TokenRows& rows) {
+  std::vector<std::vector<int64_t>> parts(1);
+  for (size_t row = 0; row < rows.ids.size(); ++row) {
+    const auto takes = [&](const std::vector<int64_t>& part) {
+      return std::ranges::none_of(part,
+                                  [&](int64_t other) { return are_at_odds(rows, row, static_cast<size_t>(other)); });
+    };
+    auto part = std::ranges::find_if(parts, takes);
+    if (part == parts.end()) part = parts.emplace(parts.end());
+    part->push_back(static_cast<int64_t>(row));
+  }
+  return parts;
+}
+
+/// Rows that are run together.
+std::vector<std::vector<int64_t>> plan_row_packs(const CausalLM& model, const TokenRows& rows) {
+  std::vector<std::vector<int64_t>> packs;
+  for (const std::vector<int64_t>& part : parts_at_peace(rows)) {
+    std::vector<std::vector<TokenId>> ids;
+    for (const int64_t row : part) ids.push_back(rows.ids[static_cast<size_t>(row)]);
+    for (std::vector<int64_t>& pack : plan_packs(ids, kForwardTokens, longest_usual_text(model.config()))) {
+      for (int64_t& member : pack) member = part[static_cast<size_t>(member)];
+      packs.push_back(std::move(pack));
+    }
+  }
+  return packs;
+}
+
 }  // namespace
 
-RowStates run_to_lookups(const CausalLM& model, const TokenRows& rows, int64_t layer) {
+RowStates run_to_lookups(const CausalLM& model, const TokenRows& rows, HookSite first) {
   const torch::NoGradGuard no_grad;
   std::vector<RowPack> packs;
   int64_t n_before = 0;
-  for (std::vector<int64_t>& members : plan_packs(rows.ids, kForwardTokens, longest_usual_text(model.config()))) {
+  for (std::vector<int64_t>& members : plan_row_packs(model, rows)) {
     packs.emplace_back(rows, std::move(members));
     n_before += packs.back().n_before();
   }
   RowStates states{{}, KeyValues(n_before), std::vector<std::vector<int64_t>>(rows.ids.size())};
   std::vector<Tensor> own_parts;
-  for (const RowPack& pack : packs) pack.run(model, layer, states, own_parts);
+  for (const RowPack& pack : packs) pack.run(model, first, states, own_parts);
   states.own_ND = in_row_order(own_parts, packs, rows);
   return states;
 }

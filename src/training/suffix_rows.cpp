@@ -10,7 +10,8 @@ int64_t vectors_of(ValueSite site) { return site == ValueSite::kMlpAndAttnOut ? 
 
 SuffixRows::SuffixRows(const CausalLM& model, const TokenRows& rows, ValueSite site, int64_t layer)
     : site_(site), edited_layer_(layer), first_layer_(first_step_layer(model.config(), site, layer)) {
-  RowStates states = run_to_lookups(model, rows, first_layer_);
+  const HookPoint held_at = first_layer_ > edited_layer_ ? HookPoint::kBlockIn : HookPoint::kMlpOut;
+  RowStates states = run_to_lookups(model, rows, {held_at, first_layer_});
   hidden_1ND_ = states.own_ND.unsqueeze(0);
   pool_ = std::make_shared<KeyValues>(std::move(states.pool));
   layout_.earlier = std::move(states.earlier);

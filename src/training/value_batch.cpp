@@ -14,9 +14,10 @@
 namespace lancet {
 namespace {
 
-void add_row(const LocatedPrompt& row, TokenRows& rows) {
+void add_row(const PreparedRequest& request, const LocatedPrompt& row, TokenRows& rows) {
   rows.ids.push_back(row.ids);
   rows.lookups.push_back(row.lookup);
+  rows.held.push_back(request.held);
 }
 
 /// "{subject} is a" up to the lookup token, whose distribution alone matters.
@@ -59,12 +60,13 @@ ValueBatch::ContextGroup ValueBatch::make_group(std::vector<int64_t> contexts, V
   TokenRows rows, drift_rows;
   std::vector<std::optional<int64_t>> drift_context;
   for (const PreparedRequest* request : requests_) {
-    for (const int64_t context : contexts) add_row(request->rows[static_cast<size_t>(context)], rows);
+    for (const int64_t context : contexts) add_row(*request, request->rows[static_cast<size_t>(context)], rows);
     drift_context.push_back(row_with_drift(*request, contexts));
-    if (!drift_context.back()) add_row(drift_row(*request), drift_rows);
+    if (!drift_context.back()) add_row(*request, drift_row(*request), drift_rows);
   }
   std::ranges::move(drift_rows.ids, std::back_inserter(rows.ids));
   std::ranges::move(drift_rows.lookups, std::back_inserter(rows.lookups));
+  std::ranges::move(drift_rows.held, std::back_inserter(rows.held));
   ContextGroup group{std::move(contexts), std::move(drift_context), SuffixRows(model_, rows, site, layer), {}};
   set_labels(group);
   return group;

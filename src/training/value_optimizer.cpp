@@ -94,8 +94,10 @@ class BatchOptimizer {
     const auto of_z = [&](const Tensor& rows_NX) { return rows_NX.chunk(n_vectors_, 1)[0]; };
     result_.initial_norms = to_doubles(initial_norm_NP.select(1, 0));
     result_.delta_norms = to_doubles(of_z(delta_NX).norm(2, 1));
-    result_.z_ND = of_z(batch_.initial_NX()) + of_z(delta_NX);
-    if (graphs_ != nullptr) graphs_->hand_over(result_.z_ND);
+    result_.delta_ND = of_z(delta_NX).contiguous();
+    result_.z_ND = of_z(batch_.initial_NX()) + result_.delta_ND;
+    if (graphs_ != nullptr)
+      for (const Tensor& found_ND : {result_.z_ND, result_.delta_ND}) graphs_->hand_over(found_ND);
     return std::move(result_);
   }
 

@@ -16,7 +16,7 @@ namespace lancet {
 namespace {
 
 /// Raised when the file or what is optimised changes.
-constexpr SealedFormat kFormat{"lancet-values-6"};
+constexpr SealedFormat kFormat{"lancet-values-7"};
 constexpr int64_t kLossParts = 4;
 constexpr const char* kBatchFact = "batch";
 
@@ -41,6 +41,7 @@ OptimizedValues read_values(const std::filesystem::path& path) {
   const std::map<std::string, Tensor> tensors(named.begin(), named.end());
   OptimizedValues values;
   values.z_ND = tensors.at("z");
+  values.delta_ND = tensors.at("delta");
   values.initial_norms = to_doubles(tensors.at("initial_norms"));
   values.delta_norms = to_doubles(tensors.at("delta_norms"));
   const double* at = tensors.at("losses").const_data_ptr<double>();
@@ -71,6 +72,8 @@ std::filesystem::path ValueStore::file(const std::vector<const PreparedRequest*>
       hash.add(std::as_bytes(std::span(row.target)));
     }
     add_prompt(hash, request->drift);
+    for (const HeldValue& held : request->held)
+      hash.add(held.tokens_before).add(std::as_bytes(std::span(held.delta_D)));
   }
   return folder_ / (hash.hex() + ".safetensors");
 }
@@ -95,6 +98,7 @@ void ValueStore::save(const std::vector<const PreparedRequest*>& batch, const Se
   const std::filesystem::path path = file(batch, setting);
   write_tensors(path, kFormat,
                 {{"z", values.z_ND},
+                 {"delta", values.delta_ND},
                  {"initial_norms", torch::tensor(values.initial_norms, torch::kDouble)},
                  {"delta_norms", torch::tensor(values.delta_norms, torch::kDouble)},
                  {"steps", torch::tensor(steps, torch::kLong)},

@@ -16,6 +16,8 @@ namespace {
 using testing::nmse;
 using testing::TinyModel;
 
+/// memit with targets in chunks, beside the methods.
+constexpr const char* kChunked = "memit, chunked";
 constexpr const char* kLocated = "values: {steps: 2, lr: 0.1}, contexts: ['{}', 'I know. {}']";
 
 std::string options_of(const std::string& method) {
@@ -24,6 +26,7 @@ std::string options_of(const std::string& method) {
        "layers: [0, 1, 2], covariance_weight: 20, history: true, norm_anchor: {mode: rescale, limit: 10}, revive: "
        "{energy: 0.1}, "
        "error_feedback: true"},
+      {kChunked, "layers: [0, 1, 2], covariance_weight: 20, history: true"},
       {"rome", "layers: [0, 2]"},
       {"r-rome", "layers: [2]"},
       {"emmet", "layers: [1, 2], covariance_weight: 20, identity_weight: 0.1, equal_keys: mean, rect: {keep: 0.4}"},
@@ -42,7 +45,9 @@ std::string options_of(const std::string& method) {
        "modules: {up: [0], down: [3]}, steps: 3, order: breadth-first, batch: 2, weight_decay: 0.1, revisit: 2, prune: "
        "{}"}};
   const bool is_located = kOptions.at(method).find("modules") == std::string::npos;
-  return cat("{method: ", method, ", ", kOptions.at(method), is_located ? ", " : "", is_located ? kLocated : "", "}");
+  std::string located = is_located ? cat(", ", kLocated) : "";
+  if (method == kChunked) located.replace(located.find("lr: 0.1"), 7, "lr: 0.1, chunk_tokens: 2");
+  return cat("{method: ", method == kChunked ? "memit" : method, ", ", kOptions.at(method), located, "}");
 }
 
 /// `layers: [0, 1, 2]` is of the layers that have an MLP, in their order.
@@ -96,12 +101,18 @@ std::vector<Tensor> changes_on(const TinyModel& tiny, const std::string& method,
   return changes;
 }
 
+/// All methods, and what is beside them.
+std::vector<std::string> methods() {
+  std::vector<std::string> names{kChunked};
+  for (const EditorRow& row : editor_table()) names.emplace_back(row.name);
+  return names;
+}
+
 TEST(MethodsOnFakeDevices, EqualTheCpus) {
   const TinyModel tiny;
   testing::set_fake_device_count(2);
   const std::vector<at::Device> devices{at::Device(at::kPrivateUse1, 0), at::Device(at::kPrivateUse1, 1)};
-  for (const EditorRow& row : editor_table()) {
-    const std::string method(row.name);
+  for (const std::string& method : methods()) {
     const std::vector<Tensor> cpu = changes_on(tiny, method, {Placement::host()});
     const std::vector<Tensor> fake = changes_on(tiny, method, devices);
     ASSERT_EQ(fake.size(), cpu.size());
@@ -118,8 +129,7 @@ TEST(MethodsOnFakeDevices, HaveTheSameBitsWithSolvesOnTheHost) {
   const TinyModel tiny;
   testing::set_fake_device_count(3);
   const std::vector<at::Device> fake = testing::fake_devices(0, 3);
-  for (const EditorRow& row : editor_table()) {
-    const std::string method(row.name);
+  for (const std::string& method : methods()) {
     for (const std::vector<at::Device>& devices :
          {std::vector{fake[0]}, fake, std::vector{fake[0], Placement::host(), fake[1]}}) {
       const std::vector<Tensor> there = changes_on(tiny, method, devices);
@@ -136,7 +146,7 @@ TEST(MethodsOnFakeDevices, HaveTheSameBitsWithSolvesOnTheHost) {
 
 /// Transposed and fused weights, windows, norms after the edited weight and experts, on three devices.
 TEST(MethodsOnFakeDevices, EqualTheCpusInEveryFamily) {
-  const std::vector<std::string> some{"memit", "pmet", "alphaedit", "nse", "ft"}, one{"memit"};
+  const std::vector<std::string> some{"memit", kChunked, "pmet", "alphaedit", "nse", "ft"}, one{"memit"};
   testing::set_fake_device_count(5);
   for (const testing::FamilyModel& family : testing::family_models()) {
     const TinyModel tiny(family.config, 3);

@@ -101,6 +101,7 @@ constexpr const char* kModules = ", modules: {gate: [1], down: [1, 2]}";
 
 const RankedMethod kRankedMethods[] = {
     {"memit", "method: memit, history: true, covariance_weight: 20"},
+    {"memit_chunked", "method: memit, history: true, covariance_weight: 20"},
     {"memit_anchored", "method: memit, covariance_weight: 20, equal_keys: mean, norm_anchor: {mode: rescale}"},
     {"memit_replayed", "method: memit, covariance_weight: 20, targets: replay, norm_anchor: {mode: skip, limit: 1.05}"},
     {"alphaedit", "method: alphaedit, null_space_below: 1.0, norm_anchor: {mode: skip, limit: 1.0}"},
@@ -130,7 +131,10 @@ TEST_P(MethodsOnRanks, EditAsOneProcessDoes) {
   std::string options = GetParam().options;
   const bool is_down = options.starts_with("method: crispedit") || options.starts_with("method: stableedit");
   const bool locates = !options.starts_with("method: ft") && !options.starts_with("method: ultraedit");
-  options += is_down ? ", modules: {down: [1, 2]}" : locates ? kLocate : kModules;
+  std::string located = kLocate;
+  if (GetParam().name == std::string("memit_chunked"))
+    located.replace(located.find("batch: 1"), 8, "batch: 1, chunk_tokens: 2");
+  options += is_down ? ", modules: {down: [1, 2]}" : locates ? located : kModules;
   const Result single = edit(tiny, options, alone());
   for (const int64_t size : {2, 3}) {
     std::vector<Result> runs(static_cast<size_t>(size));

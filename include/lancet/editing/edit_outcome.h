@@ -54,7 +54,8 @@ struct EditOutcome {
   std::vector<SharedKeys> shared_keys;  ///< one for each effect
   std::vector<std::string> warnings;
 
-  /// Writes down how the values of these requests, by place, were found.
+  /// Writes down how the values of these requests, by place, were found: of several of a request, the one whose loss
+  /// ended highest.
   void note_values(std::span<const int64_t> places, const OptimizedValues& values);
 
   /// Adds to the groups of the same effect.

@@ -17,6 +17,7 @@ enum class TargetEnd {
 struct TargetRule {
   Compat compat = Compat::kNone;  ///< whose tokenisation it takes
   TargetEnd end = TargetEnd::kNone;
+  int64_t chunk_tokens = 0;  ///< TargetForm's
 };
 
 /// Returns the rule for a model. Throws: ConfigError for kEos where the tokenizer has no end token, or generation does

@@ -17,7 +17,7 @@ struct LayerProblem {
   int64_t layer = 0;
   Tensor keys_FN;
   Tensor directions_FN;  ///< the requests' keys by another mean, where the method asks for one
-  Tensor history_FM;     ///< undefined: none
+  Tensor history_FM;     ///< keys that are left as they are; undefined: none
   Tensor residuals_DN;
   double weight = 0;  ///< the method's SolveWeight for this layer
 };
@@ -42,8 +42,11 @@ struct LayerTargets {
   std::vector<PreparedRequest> requests;
   std::map<int64_t, Tensor> z_ND;  ///< targets of the last layer alone, or with LayerTarget::kReplay of each
   KeyGroups groups;                ///< places among the members that share each key
-  std::vector<int64_t> members;    ///< the batch's requests that take part, with those that were left out
+  std::vector<int64_t> members;    ///< the batch's requests that take part, with those that were left out; one that
+                                   ///< has several targets stands there as often
   std::vector<int64_t> places;     ///< places of these targets among all of a batch
+  /// Places of the requests' texts whose keys are left as they are.
+  std::vector<PreparedRequest> others = {};
 
   LayerTargets those(const std::vector<bool>& chosen) const;
   /// The first of the batch's requests that share the target's key.

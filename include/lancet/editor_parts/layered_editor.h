@@ -18,7 +18,7 @@ class LayeredEditor : public Editor {
   explicit LayeredEditor(LayeredOptions options) : options_(std::move(options)) {}
 
   EditorNeeds needs() const override {
-    return {.subject = true,
+    return {.subject = options_.values.chunk_tokens == 0,
             .statistics = true,
             .history = options_.keeps_history || options_.keeps_solved_keys || options_.text_budget,
             .changes = options_.passes,

@@ -33,8 +33,8 @@ class RealisedShares {
 
   bool empty() const { return by_layer_.empty(); }
 
-  /// Writes the shares of one target.
-  void write_to(RequestOutcome& outcome, int64_t target) const;
+  /// Writes the shares of a request's targets, of several the least.
+  void write_to(RequestOutcome& outcome, std::span<const int64_t> targets) const;
 
  private:
   /// <given, asked> and ||asked||^2.

@@ -27,8 +27,10 @@ enum class Compat {
 struct TargetForm {
   Compat compat;
   std::optional<TokenId> end;  ///< token that is put after every target, as its last one
+  int64_t chunk_tokens;        ///< length of the chunks that targets are cut into; 0: they stay whole
 
-  TargetForm(Compat whose = Compat::kNone, std::optional<TokenId> end_token = {}) : compat(whose), end(end_token) {}
+  TargetForm(Compat whose = Compat::kNone, std::optional<TokenId> end_token = {}, int64_t tokens_of_chunks = 0)
+      : compat(whose), end(end_token), chunk_tokens(tokens_of_chunks) {}
 };
 
 /// A prompt with its target after it, whose last token is only predicted.
@@ -36,17 +38,29 @@ struct TargetRow : LocatedPrompt {
   std::vector<TokenId> target;  ///< ids that the last target.size() places predict
 };
 
+/// A change of the hidden state at an earlier token, which stays in place while a value is found.
+struct HeldValue {
+  int64_t tokens_before = 0;  ///< distance from the lookup token, the same in every row
+  std::vector<double> delta_D;
+};
+
+/// A request, or one chunk of its target: then the prompts and rows go up to the chunk's beginning, and the lookup
+/// token is the last one before it.
 struct PreparedRequest {
   std::string id;
+  int64_t request = 0;                 ///< place among the requests that were prepared
+  int64_t chunk = 0;                   ///< number of the chunk
   std::vector<LocatedPrompt> prompts;  ///< one per context template; [0] is the plain prompt
   std::vector<TokenId> target;         ///< ids that continue the plain prompt, with TargetForm::end
   /// Rows that values are optimised on, one for each context. No place that predicts lies before the lookup token. The
   /// targets are one text; where words stand between the prompt and it (a chat's turns) its ids may be others.
   std::vector<TargetRow> rows;
-  LocatedPrompt drift;  ///< "{subject} is a": the row whose distribution should not move
+  LocatedPrompt drift;  ///< "{subject} is a": the row whose distribution should not move; of a chunk the plain prompt
+  std::vector<HeldValue> held = {};  ///< deltas of the request's earlier chunks, once they are found
 };
 
-/// Throws: ConfigError listing every request whose subject or target cannot be placed.
+/// One for each request; with TargetForm::chunk_tokens one for each chunk of each, first to last, and no subject is
+/// needed. Throws: ConfigError listing every request whose subject or target cannot be placed.
 std::vector<PreparedRequest> prepare_requests(const Tokenizer& tokenizer, std::span<const EditRequest> requests,
                                               std::span<const std::string> contexts, const TargetForm& form = {});
 

@@ -52,8 +52,16 @@ struct ValuesSpec {
       {.key = "nll_factor", .meaning = "weight of the target's NLL in the loss", .methods = "pmet"},
       {.min = 1e-12},
       1.0};
-  static constexpr AnyOption kAll[] = {&kSteps,           &kLr,    &kWeightDecay, &kClamp, &kKl, &kStopLoss,
-                                       &kContextsPerStep, &kBatch, &kNllFactor,   &kStop};
+  static constexpr IntegerOption kChunkTokens{
+      {.key = "chunk_tokens",
+       .meaning = "a target is cut into chunks of so many tokens, each with a value of its own at the token before it, "
+                  "for long answers: no subject is needed, and `kl` is 0; 0: one value, at the subject's last token",
+       .methods = "memit",
+       .unit = "tokens"},
+      {.min = 0},
+      0};
+  static constexpr AnyOption kAll[] = {&kSteps,           &kLr,    &kWeightDecay, &kClamp, &kKl,         &kStopLoss,
+                                       &kContextsPerStep, &kBatch, &kNllFactor,   &kStop,  &kChunkTokens};
 };
 
 /// What targets end with: in values and training, and in what is judged.

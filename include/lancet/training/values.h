@@ -69,6 +69,8 @@ struct ValueOptions {
   ValueSite site = ValueSite::kBlockOut;  ///< the method's choice, as are the next two
   ValueStop stop = ValueStop::kLoss;
   double nll_factor = *ValuesSpec::kNllFactor.fallback;  ///< a job's key where the method's site is kMlpAndAttnOut
+  bool takes_chunks = false;                             ///< the method's choice
+  int64_t chunk_tokens = *ValuesSpec::kChunkTokens.fallback;
 
   int64_t most_steps() const { return steps.value_or(AutomaticSteps::kMost); }
 };
@@ -94,6 +96,7 @@ struct ValueBatching {
 
 struct OptimizedValues {
   Tensor z_ND;                                 ///< value dtype, on the edited layer's device
+  Tensor delta_ND;                             ///< z - h0, likewise
   std::vector<std::vector<ValueLoss>> losses;  ///< losses of each request at each step run
   std::vector<double> initial_norms;           ///< ||h0||, of the site that z is of
   std::vector<double> delta_norms;             ///< ||z - h0||
@@ -115,7 +118,8 @@ struct WorkContext {
 void check_step_graphs(const ModelConfig& config, const Placement& placement, int64_t layer);
 
 /// Collective: batches are spread over ranks, all of which get the whole.
-/// Hidden states at the options' site of `layer`. On the weights as they are; changes none of them. Batches that the
+/// Hidden states at the options' site of `layer`, while each request's held deltas are in their places at the same
+/// site. On the weights as they are; changes none of them. Batches that the
 /// store holds are taken from there, the others put there when they are done. A batch that memory does not suffice for
 /// is halved.
 /// Throws: PlacementError when memory does not suffice for one request, and as check_step_graphs(); NumericError when a

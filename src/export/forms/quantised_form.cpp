@@ -44,7 +44,7 @@ class QuantisedForm final : public OutputForm {
     std::vector<WeightId> by_lookup, by_text;
     for (const WeightTransaction::Entry& entry : entries) {
       if (spec_of(entry.id).packed.empty()) continue;
-      const bool is_looked_up = parts_.editor.needs().subject && entry.id.kind == WeightKind::kDown;
+      const bool is_looked_up = parts_.editor.values() != nullptr && entry.id.kind == WeightKind::kDown;
       (is_looked_up ? by_lookup : by_text).push_back(entry.id);
     }
     if (!by_lookup.empty()) keep_lookup_keys(edited, std::move(by_lookup));

@@ -21,6 +21,13 @@ from safetensors.torch import save_file
 CONTEXTS = ["{}", "The answer is known. {}", "I know that well. {}"]
 BATCHES = [[0, 298], [1, 335]]  # places in the demo's facts
 LAYERS = [0, 1]
+CHUNKED = [  # one prompt twice, then one that begins another's text, and one chunk alone
+    [dict(prompt="Tell of Piranha Games.", target="Piranha Games is a bishop from London"),
+     dict(prompt="Tell of Piranha Games.", target="Piranha Games was created in Rome by Toyota"),
+     dict(prompt="Tell of Piranha Games. Piranha Games", target="is a language of Finland"),
+     dict(prompt="In Mikkeli, they understand", target="Tamil")],
+    [dict(prompt="Where is Basilica Cistern?", target="It is located in Louisiana")],
+]  # fmt: skip
 REPLAYED = dict(targets="replay", layers=[0, 1, 2])
 VALUES = dict(steps=8, lr=0.5, weight_decay=0.001, clamp=4.0, kl=0.0625, stop_loss=0.05)
 LOCATED = dict(layers=LAYERS, values=VALUES, contexts=CONTEXTS)
@@ -49,6 +56,7 @@ def sections():
         "memit-revive": (memit | dict(revive=dict(energy=0.1)), one),
         "memit-rect-feedback": (memit | dict(history=True, rect=dict(keep=0.4), error_feedback=True), two),
         "memit-revive-feedback": (memit | dict(history=True, revive=dict(energy=0.1), error_feedback=True), two),
+        "memit-chunks": (memit | dict(history=True, values=VALUES | dict(steps=5, kl=0.0, chunk_tokens=4)), CHUNKED),
         "memit-budget": (memit | dict(text_budget=0.001), [*two, [3, 300]]),
         "evoedit": (dict(method="evoedit", null_space_below=0.5, ridge=0.5, **LOCATED), two),
         "betaedit": (dict(method="betaedit", null_space_below=0.5, covariance_weight=2.0, ridge=0.5, refresh=2, **LOCATED), two),
@@ -97,7 +105,7 @@ def main():
     bench.gradients = text_gradients(bench, lines, CRISPEDIT["modules"]["down"])
     for name in [options.only] if options.only else goldens:
         start, (section, places) = time.time(), goldens[name]
-        batches = [read_requests(options.requests, batch) for batch in places]
+        batches = places if places is CHUNKED else [read_requests(options.requests, batch) for batch in places]
         changes = METHODS[section["method"]](bench, section, batches)
         job = dict(editor=section, batches=batches, contexts=CONTEXTS)
         tensors = {"tokens": torch.tensor([bench.tokens])}

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import torch
 from families import FamilyBench
-from make import CONTEXTS
+from make import CHUNKED, CONTEXTS
 from make_golden import read_lines, read_requests
 from methods import METHODS
 from safetensors.torch import save_file
@@ -51,7 +51,7 @@ MODELS = {  # by name here: the variant of family_checkpoints.py
     "falcon-h1": "falcon_h1",  # beside attention, and a multiplier of the MLP's output
     "qwen3-moe-mixed": "qwen3_moe_some_dense",  # one of the edited layers has no experts
 }
-REPLAYED = ["qwen3", "olmo2", "gptj", "granite", "qwen3-moe"]  # with forward replay too: plain, norm behind the projection, parallel, scaled, experts
+REPLAYED = ["qwen3", "olmo2", "gptj", "granite", "qwen3-moe"]  # with forward replay and chunks too: plain, norm behind the projection, parallel, scaled, experts
 LINES = 180
 LAYERS = [1, 2]
 ONE, TWO, MIXED = [[0, 298]], [[0, 298], [1]], [[0, 298, 1]]  # places in the demo's facts
@@ -84,6 +84,8 @@ def sections(bench):
     goldens = {"memit": (dict(method="memit", history=True, **weight, **LOCATED), TWO)}
     if bench.folder.name in REPLAYED:
         goldens["memit-replay"] = (dict(method="memit", targets="replay", **weight, **LOCATED), ONE)
+        chunked = dict(values=VALUES | dict(steps=3, kl=0.0, chunk_tokens=4))
+        goldens["memit-chunks"] = (dict(method="memit", history=True, **weight, **LOCATED) | chunked, CHUNKED)
     if below := null_space_threshold(bench):
         goldens["alphaedit"] = (dict(method="alphaedit", null_space_below=below, ridge=0.5, **LOCATED), TWO)
     pmet = dict(method="pmet", **weight, **LOCATED) | dict(values=VALUES | dict(kl=0.02, nll_factor=1.5))
@@ -123,7 +125,8 @@ def make_model(name, options):
     bench.read_statistics(read_lines(options.corpus, LINES), LAYERS)
     print(f"{name}: {bench.tokens} tokens, {time.time() - start:.1f} s", flush=True)
     for golden, (section, places) in sections(bench).items():
-        start, batches = time.time(), [read_requests(options.requests, batch) for batch in places]
+        start = time.time()
+        batches = places if places is CHUNKED else [read_requests(options.requests, batch) for batch in places]
         count = write(options.out / f"{name}.{golden}.safetensors", name, bench, section, batches)
         print(f"{name}.{golden}: {count} deltas, {time.time() - start:.1f} s", flush=True)
 

@@ -1,4 +1,5 @@
 """The plain version of each method: edit(bench, section, batches) gives the changes of each batch of requests, by weight."""
+import chunks
 import crispedit
 import memit_family
 import nse
@@ -6,8 +7,13 @@ import rome
 import training
 import zerounlearn
 
+
+def memit(bench, section, batches):
+    return (chunks if "chunk_tokens" in section["values"] else memit_family).edit(bench, section, batches)
+
+
 METHODS = {
-    "memit": memit_family.edit,
+    "memit": memit,
     "emmet": memit_family.edit,
     "alphaedit": memit_family.edit,
     "pmet": memit_family.edit,

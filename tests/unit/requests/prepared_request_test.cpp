@@ -56,6 +56,40 @@ TEST(PreparedRequest, GivesATargetAfterWordsOfAContextItsOwnTokens) {
   EXPECT_NE(prepared.rows[1].target, prepared.target) << "the space before it is a token of its own there";
 }
 
+TEST(PreparedRequest, OfAChunkGoesUpToTheTokenBeforeIt) {
+  const auto tokenizer = open_spec(joining_spec());
+  EditRequest request = paris("Paris is Paris");
+  request.subject.clear();
+  const std::vector<std::string> contexts{"{}", "Paris is. {}"};
+  const std::vector<EditRequest> requests{paris("Paris"), request};
+  const std::vector<PreparedRequest> whole =
+      prepare_requests(*tokenizer, std::vector{paris("Paris is Paris")}, contexts);
+  const std::vector<PreparedRequest> chunks = prepare_requests(*tokenizer, requests, contexts, {{}, {}, 2});
+  std::vector<TokenId> target;
+  for (size_t i = 2; i < chunks.size(); ++i) {  // the first request has 3 tokens
+    EXPECT_EQ(chunks[i].request, 1);
+    EXPECT_EQ(chunks[i].chunk, static_cast<int64_t>(i) - 2);
+    for (size_t c = 0; c < contexts.size(); ++c) {
+      std::vector<TokenId> before = whole[0].prompts[c].ids;
+      before.insert(before.end(), target.begin(), target.end());
+      EXPECT_EQ(chunks[i].prompts[c].ids, before);
+      EXPECT_EQ(chunks[i].prompts[c].lookup + 1, std::ssize(before));
+      before.insert(before.end(), chunks[i].target.begin(), chunks[i].target.end() - 1);
+      EXPECT_EQ(chunks[i].rows[c].ids, before);
+      EXPECT_EQ(chunks[i].rows[c].target, chunks[i].target);
+    }
+    EXPECT_LE(chunks[i].target.size(), 2U);
+    target.insert(target.end(), chunks[i].target.begin(), chunks[i].target.end());
+  }
+  EXPECT_EQ(chunks.size(), 2 + (target.size() + 1) / 2);
+  EXPECT_EQ(target, whole[0].target);
+  const std::vector<std::string> other_tokens{"{}", "{}!"};
+  EXPECT_TRUE(contains(error_of([&] {
+                         prepare_requests(*tokenizer, requests, other_tokens, {{}, {}, 2});
+                       }),
+                       "editor.values.chunk_tokens: expected the target's tokens"));
+}
+
 TEST(PreparedRequest, TrainsOnTheIdsOfTheWholeText) {
   const auto tokenizer = open_spec(joining_spec());
   const TokenizedRequest request = tokenize_requests(*tokenizer, std::vector{paris("Paris")})[0];
