@@ -58,12 +58,7 @@ class LayerRun {
     return {std::move(h), {}};
   }
 
-  /// Passes a value through the hooks of a site; false when the pass ends there.
-  bool pass(HookPoint point, Tensor& value) const {
-    const HookSite site{point, context_.layer};
-    value = context_.hooks.apply(site, std::move(value));
-    return !context_.hooks.stops_at(site);
-  }
+  bool pass(HookPoint point, Tensor& value) const { return context_.pass(point, value); }
 
   bool touches(HookPoint point) const { return context_.hooks.touches({point, context_.layer}); }
 
@@ -85,17 +80,17 @@ class LayerRun {
 
   /// What comes of attention, of the recurrent mixer, or of both; undefined when the pass ends there.
   Tensor mixed(const Tensor& x) const {
-    const auto [config, w, inputs, sequence, hooks, layer] = context_;
+    const ModelConfig& config = context_.config;
     Tensor attended;
-    if (config.has_attention(layer)) {
-      attended = attention(config, w, inputs, sequence, layer, scaled(x, config.attention_in_scale));
-      if (!pass(HookPoint::kAttnKey, attended)) return {};
-      attended = w.linear(attended, kAttnOut, kAttnOutBias);
-      if (!config.has_recurrence(layer)) return attended;
+    if (config.has_attention(context_.layer)) {
+      attended = attention(context_, scaled(x, config.attention_in_scale));
+      if (!attended.defined() || !pass(HookPoint::kAttnKey, attended)) return {};
+      attended = w_.linear(attended, kAttnOut, kAttnOutBias);
+      if (!config.has_recurrence(context_.layer)) return attended;
     }
-    Tensor recalled = recurrent_mixer(config, w, inputs, sequence, layer, x);
-    if (!attended.defined() && !pass(HookPoint::kAttnKey, recalled)) return {};
-    recalled = scaled(w.linear(recalled, kMixerOut), config.recurrence.factors.out);
+    Tensor recalled = recurrent_mixer(context_, x);
+    if (!pass(attended.defined() ? HookPoint::kMixerKey : HookPoint::kAttnKey, recalled)) return {};
+    recalled = scaled(w_.linear(recalled, kMixerOut), config.recurrence.factors.out);
     return attended.defined() ? scaled(attended, config.recurrence.attention_factor) + recalled : recalled;
   }
 

@@ -2,18 +2,8 @@
 #pragma once
 
 #include "blocks/attention.h"
-#include "lancet/models/hooks.h"
 
 namespace lancet {
-
-struct LayerContext {
-  const ModelConfig& config;
-  const LayerWeights& weights;
-  const AttentionInputs& inputs;
-  const SequenceInfo& sequence;
-  const HookSet& hooks;
-  int64_t layer;
-};
 
 /// The residual stream [B, T, D] between layers. What the last layer writes is still to be added where `added` is
 /// defined: the next norm does it on its way.

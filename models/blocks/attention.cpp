@@ -110,12 +110,14 @@ bool only_turns(const ModelConfig& config, const AttentionInputs& inputs, int64_
 }
 
 /// Heads as the projections give them: of one product, which are turned on the way where they can be, or of three.
-AttentionHeads projected_heads(const ModelConfig& config, const LayerWeights& w, const AttentionInputs& inputs,
-                               int64_t layer, const Tensor& x_BTD) {
+AttentionHeads projected_heads(const LayerContext& context, const Tensor& x_BTD) {
+  const ModelConfig& config = context.config;
+  const LayerWeights& w = context.weights;
+  const AttentionInputs& inputs = context.inputs;
   const bool gives_all = !inputs.outputs.flat_M.defined();
   const Tensor joined = gives_all ? w.linear_of_neighbours(x_BTD, kQueryKeyValue, kQueryKeyValueBias) : Tensor();
   if (joined.defined()) {
-    const bool turns = only_turns(config, inputs, layer);
+    const bool turns = only_turns(config, inputs, context.layer);
     const RotaryTables tables = turns ? RotaryTables{inputs.keys.cos, inputs.keys.sin} : RotaryTables{};
     const SplitHeads heads = split_heads(joined, {config.n_heads, config.n_kv_heads, config.head_dim}, tables);
     return {heads.query_BTHC, {heads.key_BTKC, heads.value_BTKC}, turns};
@@ -127,20 +129,24 @@ AttentionHeads projected_heads(const ModelConfig& config, const LayerWeights& w,
           {heads(x_BTD, kKey, kKeyBias), heads(x_BTD, kValue, kValueBias)}};
 }
 
-/// Heads clamped, normed and turned, as the configuration says.
-AttentionHeads placed_heads(const ModelConfig& config, const LayerWeights& w, const AttentionInputs& inputs,
-                            int64_t layer, const Tensor& x_BTD) {
+/// Heads clamped, normed and turned, as the configuration says; undefined when the pass ends before them.
+AttentionHeads placed_heads(const LayerContext& context, const Tensor& x_BTD) {
+  const ModelConfig& config = context.config;
+  const LayerWeights& w = context.weights;
+  const AttentionInputs& inputs = context.inputs;
   if (config.latent.rank > 0) {
-    const LatentHeads latent = latent_heads(config, w, inputs, x_BTD);
+    const LatentHeads latent = latent_heads(context, x_BTD);
     return {latent.query_BQHC, {latent.key_BTHC, latent.value_BTHC}, true};
   }
-  const AttentionHeads heads = projected_heads(config, w, inputs, layer, x_BTD);
+  const AttentionHeads heads = projected_heads(context, x_BTD);
   if (heads.are_turned) return heads;
   const auto limited = [&](const Tensor& x) {
     return config.qkv_limit > 0 ? x.clamp(-config.qkv_limit, config.qkv_limit) : x;
   };
   const auto placed = [&](const Tensor& x_BTHC, WeightKind norm, WeightKind bias, const RotaryTable& table) {
-    const auto turn = [&](const Tensor& x) { return config.has_rotary(layer) ? turned(inputs.rope, x, table) : x; };
+    const auto turn = [&](const Tensor& x) {
+      return config.has_rotary(context.layer) ? turned(inputs.rope, x, table) : x;
+    };
     if (config.norms_turned_heads) return normed_heads(config, turn(x_BTHC), w[norm], w[bias]);
     return turn(limited(normed_heads(config, x_BTHC, w[norm], w[bias])));
   };
@@ -200,10 +206,17 @@ AttentionInputs only_outputs(const AttentionInputs& inputs, const SequenceInfo& 
   return some;
 }
 
-Tensor attention(const ModelConfig& config, const LayerWeights& w, const AttentionInputs& inputs,
-                 const SequenceInfo& sequence, int64_t layer, const Tensor& x_BTD) {
-  AttentionHeads heads = placed_heads(config, w, inputs, layer, x_BTD);
+bool LayerContext::pass(HookPoint point, Tensor& value) const {
+  const HookSite site{point, layer};
+  value = hooks.apply(site, std::move(value));
+  return !hooks.stops_at(site);
+}
+
+Tensor attention(const LayerContext& context, const Tensor& x_BTD) {
+  const auto& [config, w, inputs, sequence, hooks, layer] = context;
+  AttentionHeads heads = placed_heads(context, x_BTD);
   Tensor& query = heads.query_BQHC;
+  if (!query.defined()) return {};
   KeyValuePair& fresh = heads.fresh;
   const bool has_slopes = inputs.slopes_1H.defined();
   if (has_slopes) {

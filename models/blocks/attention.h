@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include "lancet/models/hooks.h"
 #include "lancet/models/model_config.h"
 #include "lancet/models/sequence_info.h"
 #include "layer_weights.h"
@@ -54,6 +55,19 @@ struct PassInputs {
   std::map<int64_t, std::shared_ptr<const HeldPass>> elsewhere;  ///< what other ranks hold, by their first layer in it
 };
 
+/// What a layer runs with, all of it on its device.
+struct LayerContext {
+  const ModelConfig& config;
+  const LayerWeights& weights;
+  const AttentionInputs& inputs;
+  const SequenceInfo& sequence;
+  const HookSet& hooks;
+  int64_t layer;
+
+  /// Passes a value through the hooks of a place; false when the pass ends there.
+  bool pass(HookPoint point, Tensor& value) const;
+};
+
 /// Tables of the sequence's positions in `dtype`, and its mask, on `device`.
 AttentionInputs attention_inputs(const ModelConfig& config, const SequenceInfo& sequence, LayerReach reach,
                                  const RopeFrequencies& frequencies, at::Device device, at::ScalarType dtype);
@@ -62,8 +76,8 @@ AttentionInputs attention_inputs(const ModelConfig& config, const SequenceInfo& 
 AttentionInputs only_outputs(const AttentionInputs& inputs, const SequenceInfo& sequence, at::Device device,
                              at::ScalarType dtype);
 
-/// x [B, T, D] -> [B, Q, H * C], all heads' results: what the output projection reads.
-Tensor attention(const ModelConfig& config, const LayerWeights& weights, const AttentionInputs& inputs,
-                 const SequenceInfo& sequence, int64_t layer, const Tensor& x_BTD);
+/// x [B, T, D] -> [B, Q, H * C], all heads' results: what the output projection reads; undefined when the hooks stop
+/// the pass before them.
+Tensor attention(const LayerContext& context, const Tensor& x_BTD);
 
 }  // namespace lancet

@@ -9,26 +9,31 @@ namespace {
 
 using enum WeightKind;
 
-/// Queries [B, Q, H, C] before they are turned.
-Tensor plain_queries(const ModelConfig& config, const LayerWeights& w, const Tensor& x_BQD) {
-  const LatentConfig& latent = config.latent;
-  const Tensor made_of =
-      latent.query_rank > 0 ? rms_norm(w.linear(x_BQD, kQueryDown), w[kQueryDownNorm], latent.norm_eps) : x_BQD;
-  return w.linear(made_of, kQuery).unflatten(2, {config.n_heads, config.head_dim});
+/// Queries [B, Q, H, C] before they are turned; undefined when the pass ends at their vector.
+Tensor plain_queries(const LayerContext& context, const Tensor& x_BQD) {
+  const LayerWeights& w = context.weights;
+  const LatentConfig& latent = context.config.latent;
+  Tensor made_of = x_BQD;
+  if (latent.query_rank > 0) {
+    made_of = rms_norm(w.linear(x_BQD, kQueryDown), w[kQueryDownNorm], latent.norm_eps);
+    if (!context.pass(HookPoint::kQueryVector, made_of)) return {};
+  }
+  return w.linear(made_of, kQuery).unflatten(2, {context.config.n_heads, context.config.head_dim});
 }
 
 }  // namespace
 
-LatentHeads latent_heads(const ModelConfig& config, const LayerWeights& w, const AttentionInputs& inputs,
-                         const Tensor& x_BTD) {
+LatentHeads latent_heads(const LayerContext& context, const Tensor& x_BTD) {
+  const auto& [config, w, inputs, sequence, hooks, layer] = context;
   const LatentConfig& latent = config.latent;
-  const Tensor query_BQHC = plain_queries(config, w, take_places(x_BTD, inputs.outputs));
+  const Tensor query_BQHC = plain_queries(context, take_places(x_BTD, inputs.outputs));
+  if (!query_BQHC.defined()) return {};
   const Tensor turned_query =
       turned(inputs.rope, query_BQHC.narrow(3, latent.plain_dim, latent.turned_dim).contiguous(), inputs.queries);
 
   const Tensor down_BTX = w.linear(x_BTD, kKeyValueDown);
-  const Tensor vector_BTR =
-      rms_norm(down_BTX.narrow(2, 0, latent.rank).contiguous(), w[kKeyValueDownNorm], latent.norm_eps);
+  Tensor vector_BTR = rms_norm(down_BTX.narrow(2, 0, latent.rank).contiguous(), w[kKeyValueDownNorm], latent.norm_eps);
+  if (!context.pass(HookPoint::kKeyVector, vector_BTR)) return {};
   const Tensor turned_key =
       turned(inputs.rope, down_BTX.narrow(2, latent.rank, latent.turned_dim).unsqueeze(2).contiguous(), inputs.keys);
   const Tensor up_BTHX = w.linear(vector_BTR, kKeyValueUp).unflatten(2, {config.n_heads, -1});

@@ -12,8 +12,7 @@ struct LatentHeads {
   Tensor value_BTHC;
 };
 
-/// Makes them of x [B, T, D], turned.
-LatentHeads latent_heads(const ModelConfig& config, const LayerWeights& weights, const AttentionInputs& inputs,
-                         const Tensor& x_BTD);
+/// Makes them of x [B, T, D], turned; undefined when the hooks stop the pass at a vector.
+LatentHeads latent_heads(const LayerContext& context, const Tensor& x_BTD);
 
 }  // namespace lancet

@@ -100,8 +100,8 @@ std::unique_ptr<MixerForm> mixer_form(const ModelConfig& config, const LayerWeig
   return nullptr;
 }
 
-Tensor recurrent_mixer(const ModelConfig& config, const LayerWeights& weights, const AttentionInputs& inputs,
-                       const SequenceInfo& sequence, int64_t layer, const Tensor& x_BTD) {
+Tensor recurrent_mixer(const LayerContext& context, const Tensor& x_BTD) {
+  const auto& [config, weights, inputs, sequence, hooks, layer] = context;
   const std::unique_ptr<MixerForm> form = mixer_form(config, weights);
   const MixerRows& rows = *inputs.mixer;
   const MixerTokens tokens = form->project(x_BTD);

@@ -7,7 +7,6 @@
 namespace lancet {
 
 /// x [B, T, D] -> [B, Q, H * V], all heads' results: what the output projection reads.
-Tensor recurrent_mixer(const ModelConfig& config, const LayerWeights& weights, const AttentionInputs& inputs,
-                       const SequenceInfo& sequence, int64_t layer, const Tensor& x_BTD);
+Tensor recurrent_mixer(const LayerContext& context, const Tensor& x_BTD);
 
 }  // namespace lancet

@@ -3,6 +3,7 @@
 #include <torch/types.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "adapter_pairs.h"
 #include "gguf_names.h"
@@ -17,6 +18,7 @@ constexpr AdapterReader kLlamaCpp{"llama.cpp", why_no_gguf};
 /// The rows of a module's outputs in the order that llama.cpp's model has them in.
 Tensor reordered_rows(const ModelConfig& config, const GgufFamily& family, const LinearModule& module,
                       const Tensor& left_OR) {
+  if (module.parts.size() > 1 && config.gated_attention) return left_OR;  // queries and gates head by head there too
   if (module.parts.size() > 1) {  // one weight after the other, also where the file has them head by head
     std::vector<Tensor> parts;
     for (const ModulePart& part : module.parts) parts.push_back(left_of_part(module, part, left_OR));
@@ -36,13 +38,30 @@ struct GgufPair {
   bool changes = false;
 };
 
+/// A module of which llama.cpp's files have a tensor for each part.
+std::vector<GgufPair> pairs_of_parts(const ModelConfig& config, const AdapterPair& pair, const StoredPair& stored) {
+  std::vector<GgufPair> pairs;
+  for (const ModulePart& part : pair.module->parts)
+    pairs.push_back({.name = gguf_name(config, *pair.module, &part),
+                     .a = stored.a_RI,
+                     .b = left_of_part(*pair.module, part, stored.b_OR).contiguous(),
+                     .changes = std::ranges::count(pair.weights, part.spec.id) > 0});
+  return pairs;
+}
+
 std::vector<GgufPair> gguf_pairs(const ModelConfig& config, const GgufFamily& family, const MadeAdapter& made) {
   std::vector<GgufPair> pairs;
   for (size_t i = 0; i < made.pairs.size(); ++i) {
     const LinearModule& module = *made.pairs[i].module;
-    const std::string name = gguf_name(module);
-    const Tensor a = made.stored[i].a_RI, b = reordered_rows(config, family, module, made.stored[i].b_OR);
     const ModulePart& part = module.parts.front();
+    if (family.splits_gates_and_ups && module.parts.size() > 1) {
+      std::ranges::move(pairs_of_parts(config, made.pairs[i], made.stored[i]), std::back_inserter(pairs));
+      continue;
+    }
+    const std::string name = gguf_name(config, module);
+    const Tensor a = made.stored[i].a_RI;
+    const Tensor b =
+        reordered_rows(config, family, module, made.stored[i].b_OR) * gguf_factor(config, part.spec.id.kind);
     const auto experts = static_cast<int64_t>(part.spec.stored.tensors.size());
     auto pair = std::ranges::find(pairs, name, &GgufPair::name);
     if (pair == pairs.end()) {
@@ -73,7 +92,7 @@ AdapterReport write_gguf_adapter(const std::filesystem::path& path, const ModelC
     sources.push_back(to_source(pair.name + ".lora_a", pair.a));
     sources.push_back(to_source(pair.name + ".lora_b", pair.b));
   }
-  const std::vector<GgufEntry> metadata{{"general.architecture", std::string(family.name)},
+  const std::vector<GgufEntry> metadata{{"general.architecture", std::string(gguf_architecture(config))},
                                         {"general.type", "adapter"},
                                         {"adapter.type", "lora"},
                                         {"adapter.lora.alpha", static_cast<float>(made.rank)}};

@@ -1,6 +1,7 @@
 #include "gguf_names.h"
 
 #include <algorithm>
+#include <cmath>
 #include <stdexcept>
 
 #include "lancet/core/error.h"
@@ -9,54 +10,83 @@
 namespace lancet {
 namespace {
 
-constexpr GgufFamily kGgufFamilies[] = {{"LlamaForCausalLM", "llama", true},
-                                        {"MistralForCausalLM", "llama", true},
-                                        {"MixtralForCausalLM", "llama", true},
-                                        {"Qwen2ForCausalLM", "qwen2"},
-                                        {"Qwen3ForCausalLM", "qwen3"},
-                                        {"Qwen3MoeForCausalLM", "qwen3moe"},
-                                        {"Phi3ForCausalLM", "phi3"},
-                                        {"GemmaForCausalLM", "gemma"},
-                                        {"Gemma2ForCausalLM", "gemma2"},
-                                        {"Gemma3ForCausalLM", "gemma3"},
-                                        {"Olmo2ForCausalLM", "olmo2"},
-                                        {"GPT2LMHeadModel", "gpt2"},
-                                        {"GPTNeoXForCausalLM", "gptneox"},
-                                        {"StableLmForCausalLM", "stablelm"},
-                                        {"SmolLM3ForCausalLM", "smollm3", true},
-                                        {"GraniteForCausalLM", "granite", true},
-                                        {"CohereForCausalLM", "command-r"},
-                                        {"Cohere2ForCausalLM", "cohere2"},
-                                        {"GlmForCausalLM", "chatglm"},
-                                        {"Glm4ForCausalLM", "glm4"},
-                                        {"NemotronForCausalLM", "nemotron"},
-                                        {"ArceeForCausalLM", "arcee", true},
-                                        {"Exaone4ForCausalLM", "exaone4"},
-                                        {"Starcoder2ForCausalLM", "starcoder2"},
-                                        {"PhiForCausalLM", "phi2"},
-                                        {"SeedOssForCausalLM", "seed_oss"},
-                                        {"HunYuanDenseV1ForCausalLM", "hunyuan-dense"},
-                                        {"OlmoForCausalLM", "olmo", true},
-                                        {"Olmo3ForCausalLM", "olmo2"},
-                                        {"Ernie4_5ForCausalLM", "ernie4_5"},
-                                        {"GPTBigCodeForCausalLM", "starcoder"},
-                                        {"FalconForCausalLM", "falcon"},
-                                        {"BloomForCausalLM", "bloom"},
-                                        {"MptForCausalLM", "mpt"},
-                                        {"ApertusForCausalLM", "apertus"},
-                                        {"Jais2ForCausalLM", "jais2"},
-                                        {"OlmoeForCausalLM", "olmoe"},
-                                        {"Qwen2MoeForCausalLM", "qwen2moe"},
-                                        {"Ernie4_5_MoeForCausalLM", "ernie4_5-moe"},
-                                        {"Lfm2ForCausalLM", "lfm2"},
-                                        {"JambaForCausalLM", "jamba"}};
+constexpr GgufFamily kGgufFamilies[] = {
+    {"LlamaForCausalLM", "llama", true},
+    {"MistralForCausalLM", "llama", true},
+    {"MixtralForCausalLM", "llama", true},
+    {"Qwen2ForCausalLM", "qwen2"},
+    {"Qwen3ForCausalLM", "qwen3"},
+    {"Qwen3MoeForCausalLM", "qwen3moe"},
+    {"Phi3ForCausalLM", "phi3"},
+    {"GemmaForCausalLM", "gemma"},
+    {"Gemma2ForCausalLM", "gemma2"},
+    {"Gemma3ForCausalLM", "gemma3"},
+    {"Olmo2ForCausalLM", "olmo2"},
+    {"GPT2LMHeadModel", "gpt2"},
+    {"GPTNeoXForCausalLM", "gptneox"},
+    {"StableLmForCausalLM", "stablelm"},
+    {"SmolLM3ForCausalLM", "smollm3", true},
+    {"GraniteForCausalLM", "granite", true},
+    {"CohereForCausalLM", "command-r"},
+    {"Cohere2ForCausalLM", "cohere2"},
+    {"GlmForCausalLM", "chatglm"},
+    {"Glm4ForCausalLM", "glm4"},
+    {"NemotronForCausalLM", "nemotron"},
+    {"ArceeForCausalLM", "arcee", true},
+    {"Exaone4ForCausalLM", "exaone4"},
+    {"Starcoder2ForCausalLM", "starcoder2"},
+    {"PhiForCausalLM", "phi2"},
+    {"SeedOssForCausalLM", "seed_oss"},
+    {"HunYuanDenseV1ForCausalLM", "hunyuan-dense"},
+    {"OlmoForCausalLM", "olmo", true},
+    {"Olmo3ForCausalLM", "olmo2"},
+    {"Ernie4_5ForCausalLM", "ernie4_5"},
+    {"GPTBigCodeForCausalLM", "starcoder"},
+    {"FalconForCausalLM", "falcon"},
+    {"BloomForCausalLM", "bloom"},
+    {"MptForCausalLM", "mpt"},
+    {"ApertusForCausalLM", "apertus"},
+    {"Jais2ForCausalLM", "jais2"},
+    {"OlmoeForCausalLM", "olmoe"},
+    {"Qwen2MoeForCausalLM", "qwen2moe"},
+    {"Ernie4_5_MoeForCausalLM", "ernie4_5-moe"},
+    {"Lfm2ForCausalLM", "lfm2"},
+    {"JambaForCausalLM", "jamba"},
+    {"Glm4MoeForCausalLM", "glm4moe"},
+    {"Lfm2MoeForCausalLM", "lfm2moe"},
+    {"PhiMoEForCausalLM", "phimoe"},
+    {"Qwen3NextForCausalLM", "qwen3next"},
+    {"Qwen3_5ForCausalLM", "qwen35"},
+    {.architecture = "NemotronHForCausalLM",
+     .name = "nemotron_h",
+     .interleaves_heads = true,
+     .name_with_experts = "nemotron_h_moe"},
+    {.architecture = "GraniteMoeHybridForCausalLM",
+     .name = "granitehybrid",
+     .interleaves_heads = true,
+     .name_without_mixers = "granite",
+     .splits_gates_and_ups = true},
+    {"BambaForCausalLM", "granitehybrid", true},
+    {.architecture = "FalconH1ForCausalLM", .name = "falcon-h1", .folds_factors = true},
+    {"MiniCPM3ForCausalLM", "minicpm3"},
+    {"DeepseekV2ForCausalLM", "deepseek2"},
+    {"DeepseekV3ForCausalLM", "deepseek2"},
+    {"Glm4MoeLiteForCausalLM", "deepseek2"},
+    {"YoutuForCausalLM", "deepseek2"}};
 
 /// Returns llama.cpp's name for a layer's matrix. The first one's kind says which it is where several weights share it.
 /// Empty: none is known.
-std::string_view stem_of(WeightKind kind, bool is_fused) {
+std::string_view stem_of(const ModelConfig& config, WeightKind kind, bool is_fused) {
   switch (kind) {
     case WeightKind::kQuery:
-      return is_fused ? "attn_qkv" : "attn_q";
+      if (config.latent.query_rank > 0) return "attn_q_b";
+      return is_fused && !config.gated_attention ? "attn_qkv" : "attn_q";
+    case WeightKind::kAttnGate:
+      return "attn_q";  // gates lie with the queries, head by head
+    case WeightKind::kQueryDown:
+      return "attn_q_a";
+    case WeightKind::kKeyValueDown:
+      return "attn_kv_a_mqa";
     case WeightKind::kKey:
       return "attn_k";
     case WeightKind::kValue:
@@ -92,20 +122,48 @@ const GgufFamily& gguf_family(const ModelConfig& config) {
                         config.family->name, ", which has no name there; write an adapter of PEFT"));
 }
 
-std::string gguf_name(const LinearModule& module) {
-  const WeightSpec& spec = module.parts.front().spec;
+std::string_view gguf_architecture(const ModelConfig& config) {
+  const GgufFamily& family = gguf_family(config);
+  if (config.experts.count > 0 && !family.name_with_experts.empty()) return family.name_with_experts;
+  const bool has_mixers = std::ranges::count(config.recurrence.layers, true) > 0;
+  return has_mixers || family.name_without_mixers.empty() ? family.name : family.name_without_mixers;
+}
+
+double gguf_factor(const ModelConfig& config, WeightKind kind) {
+  if (!gguf_family(config).folds_factors) return 1;
+  switch (kind) {
+    case WeightKind::kQuery:
+    case WeightKind::kValue:
+      return config.attention_in_scale;
+    case WeightKind::kKey:  // the scale of scores has the keys' factor
+      return config.attention_in_scale * config.attention_scale * std::sqrt(static_cast<double>(config.head_dim));
+    case WeightKind::kAttnOut:
+      return config.recurrence.attention_factor;
+    case WeightKind::kGate:
+      return config.gate_scale;
+    case WeightKind::kDown:
+      return config.mlp_out_scale;
+    case WeightKind::kHead:
+      return config.logits_scale;
+    default:
+      return 1;
+  }
+}
+
+std::string gguf_name(const ModelConfig& config, const LinearModule& module, const ModulePart* part) {
+  const WeightSpec& spec = part != nullptr ? part->spec : module.parts.front().spec;
   if (spec.id.kind == WeightKind::kHead) return "output.weight";
-  const std::string_view stem = stem_of(spec.id.kind, module.parts.size() > 1);
+  const std::string_view stem = stem_of(config, spec.id.kind, part == nullptr && module.parts.size() > 1);
   if (stem.empty()) throw std::logic_error(module.name + ": no matrix of an adapter");
   return cat("blk.", spec.id.layer, ".", stem, spec.stored.tensors.size() > 1 ? "_exps" : "", ".weight");
 }
 
-std::string why_no_gguf(const ModelConfig&, const WeightSpec& spec) {
+std::string why_no_gguf(const ModelConfig& config, const WeightSpec& spec) {
   if (spec.shape.size() != 2) return "it is no matrix";
   if (spec.id.kind == WeightKind::kEmbedding || spec.id.kind == WeightKind::kPositions)
     return "it is a table of embeddings";
   if (spec.id.kind == WeightKind::kRouter) return "it is a router";
-  if (spec.id.kind != WeightKind::kHead && stem_of(spec.id.kind, false).empty())
+  if (spec.id.kind != WeightKind::kHead && stem_of(config, spec.id.kind, false).empty())
     return "no name of it in llama.cpp's files is known";
   if (has_all_experts(spec.stored.layout)) return "it is in a tensor of all experts, which is no linear module";
   return "";

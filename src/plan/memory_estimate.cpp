@@ -148,14 +148,21 @@ int64_t packing_bytes(const ModelConfig& config, const Workload& work, const Sta
   for (int64_t layer = stage.begin; layer < stage.end; ++layer) {
     const KeyShape keys = config.key_shape(layer);
     const int64_t heads = heads_input_size(config, layer);
-    const int64_t sums = 8 * (square(config.d_model) * (1 + keys.experts) + square(heads) + keys.moments());
+    const int64_t beside =
+        config.has_attention(layer) && config.has_recurrence(layer) ? config.recurrence.value_size() : 0;
+    const int64_t vectors = square(config.latent.query_rank) + square(config.latent.rank);
+    const int64_t shared = config.has_shared_mlp(layer) ? square(config.d_model) + square(config.experts.shared) : 0;
+    const int64_t sums = 8 * (square(config.d_model) * (1 + keys.experts) + square(heads) + square(beside) + vectors +
+                              shared + keys.moments());
     int64_t packing = 0;
     for (const WeightSpec& spec : layer_table(config, layer)) {
       if (spec.shape.size() != 2) continue;
       const int64_t numbers = c10::multiply_integers(spec.stored.shape);
       packing = std::max(packing, 30 * numbers + 24 * square(spec.shape[1]));
     }
-    const int64_t inputs = tokens * (element_bytes(work) + 8) * (keys.size() + 2 * config.d_model + heads);
+    const int64_t inputs = tokens * (element_bytes(work) + 8) *
+                           (keys.size() + 2 * config.d_model + heads + beside + config.latent.query_rank +
+                            config.latent.rank + config.experts.shared);
     const int64_t pass = pass_bytes(config, stage, {work.dtype, tokens, scores});
     most = std::max(most, sums + std::max(packing, inputs + pass));
   }

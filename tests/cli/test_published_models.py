@@ -214,6 +214,22 @@ def test_latent_attention_that_would_compute_otherwise_is_refused(lancet, change
     assert result.returncode == CHECKPOINT and words in result.stderr, result.stderr
 
 
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"moe_latent_size": 16}, "moe_latent_size: expected null or no such key: experts of hidden states, got 16"),
+        ({"mlp_bias": True}, "mlp_bias: expected false where layers have experts, whose MLP has none here, got true"),
+        ({"use_bias": True}, "use_bias: expected false or no such key, got true"),
+        ({"attention_bias": True}, "attention_bias: expected false or no such key, got true"),
+    ],
+)
+def test_nemotron_h_that_would_compute_otherwise_is_refused(lancet, changes, words):
+    path = lancet.folder / "config.json"
+    path.write_text(json.dumps(json.loads((ROOT / "tests/fixtures/families/nemotron_h.json").read_text())["config"] | changes))
+    result = lancet.run("inspect", path)
+    assert result.returncode == CHECKPOINT and words in result.stderr, result.stderr
+
+
 def test_gpt_oss_in_mxfp4_takes_its_packed_bytes(lancet):
     values, parameters = BY_ROWS["gpt-oss-20b"]
     skipped = ["model.layers.*.self_attn", "model.layers.*.mlp.router", "model.embed_tokens", "lm_head"]

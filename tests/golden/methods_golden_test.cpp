@@ -33,11 +33,11 @@ constexpr double kNmseTrained = 1e-10;
 const std::filesystem::path kGoldens = std::filesystem::path(LANCET_BINARY_DIR) / "golden";
 
 /// Kinds of blocks that differ from Llama's: parallel, ALiBi, experts, fused ones with sinks, shared ones, latent
-/// attention, delta rules, state spaces of three kinds.
-const std::set<std::string> kBlocks{"families/gptj",        "families/cohere",  "families/bloom",
-                                    "families/qwen3-moe",   "families/gpt-oss", "families/qwen2-moe",
-                                    "families/deepseek-v3", "families/qwen3-5", "families/bamba",
-                                    "families/falcon-h1",   "families/jamba"};
+/// attention, delta rules, state spaces of three kinds, layers of one part; experts packed.
+const std::set<std::string> kBlocks{
+    "families/gptj",      "families/cohere",      "families/bloom",        "families/qwen3-moe", "families/gpt-oss",
+    "families/qwen2-moe", "families/deepseek-v3", "families/qwen3-5",      "families/bamba",     "families/falcon-h1",
+    "families/jamba",     "families/nemotron-h",  "families/gpt-oss-mxfp4"};
 
 /// "methods/pmet", "families/gpt2.memit".
 std::vector<std::string> golden_names() {
@@ -78,7 +78,8 @@ struct MethodRun {
 
   MethodRun(const std::string& name, const std::vector<at::Device>& devices)
       : file(open_golden(name)),
-        model(CausalLM::load(checkpoint, config, plan_placement(config.n_layers, devices, at::kDouble))) {
+        model(CausalLM::load(checkpoint, config, plan_placement(config.n_layers, devices, at::kDouble),
+                             {editor->targets(config), {}})) {
     if (editor->needs().statistics) prepare_statistics();
   }
 

@@ -138,8 +138,10 @@ FAMILY_LEAVES_OUT = {
     ("stablelm", "tests/oracle/golden/families.py"): "it differs from Llama in the norm and the share of heads that turns, which logits show",
 }
 NOT_OF_LLAMA_CPP = "its converter has no such architecture, or its names were not tried"
-for function in "hyperclovax helium ministral ministral3 cwm vaultgemma gpt_neo opt biogpt nanochat persimmon qwen3_5 qwen3_5_moe qwen3_next granite_moe glm4_moe phimoe gpt_oss deepseek_v2 deepseek_v3 glm4_moe_lite youtu minicpm3 lfm2_moe bamba falcon_h1 granite_hybrid nemotron_h".split():
-    FAMILY_LEAVES_OUT[function, "src/deltas/gguf_names.cpp"] = NOT_OF_LLAMA_CPP
+IN_ONE_TENSOR = "its experts, which edits change, lie in one tensor: no linear module that has factors"
+for reason, functions in ((NOT_OF_LLAMA_CPP, "hyperclovax helium ministral ministral3 cwm vaultgemma gpt_neo opt biogpt nanochat persimmon"),
+                          (IN_ONE_TENSOR, "qwen3_5_moe granite_moe gpt_oss")):  # fmt: skip
+    FAMILY_LEAVES_OUT |= {(function, "src/deltas/gguf_names.cpp"): reason for function in functions.split()}
 
 
 def kinds_by_family():

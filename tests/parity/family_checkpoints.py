@@ -216,6 +216,8 @@ VARIANTS |= DENSE | {"qwen3_5_nested": dataclasses.replace(DENSE["qwen3_5"], for
 # Token by token transformers forgets the limits, so this has no text to compare.
 LIMITS = dict(config=DENSE["bamba"].config | dict(time_step_limit=[0.5, 2.0]), without=(dict(time_step_limit=[0.0, 100.0]),))
 VARIANTS |= {"bamba_limits": dataclasses.replace(DENSE["bamba"], **LIMITS)}
+NEMOTRON = DENSE["nemotron_h"].config | dict(mlp_bias=True, layers_block_type=["linear_attention", "mlp", "full_attention", "mlp"])
+VARIANTS |= {"nemotron_h_bias": Variant("nemotron_h", NEMOTRON, defaults=("up_proj.bias", "down_proj.bias"))}
 VARIANTS |= {"qwen2_moe_joined": dataclasses.replace(DENSE["qwen2_moe"], form="joined")}
 SIZES |= {variant.family: {} for variant in DENSE.values()}
 

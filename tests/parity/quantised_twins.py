@@ -1,7 +1,8 @@
 """Models of which every matrix of a layer is quantised, and what they are unpacked: by definition, without rounding any number."""
 import json
 
-from quantised import MODULE, awq, bitsandbytes_4, bitsandbytes_8, compressed, fp8, gptq
+import torch
+from quantised import MODULE, awq, bitsandbytes_4, bitsandbytes_8, compressed, fp8, gptq, mxfp4
 from safetensors.torch import load_file, save_file
 
 FORMATS = {
@@ -49,3 +50,30 @@ def quantise(base, folder, twin, name, plain=()):
     (folder / "config.json").write_text(json.dumps(config))
     (twin / "config.json").write_text(json.dumps({key: value for key, value in config.items() if key != "quantization_config"}))
     return folder, twin
+
+
+MXFP4_WIDTH = 64  # of an expert: whole blocks, unlike the family's fixture
+
+
+def mxfp4_twins(base, packed, plain):
+    """gpt-oss in MXFP4, as it is published, and unpacked: folders with a checkpoint's files, made of `base`."""
+    config = json.loads((base / "config.json").read_text()) | dict(intermediate_size=MXFP4_WIDTH, dtype="float32")
+    random, contents = torch.Generator().manual_seed(5), ({}, {})
+    for number, (name, tensor) in enumerate(sorted(load_file(base / "model.safetensors").items())):
+        if name.endswith("experts.gate_up_proj_bias"):
+            tensor = 0.3 * torch.randn(tensor.shape[0], 2 * MXFP4_WIDTH, generator=random)
+        if not name.endswith(("experts.gate_up_proj", "experts.down_proj")):
+            contents[0][name] = contents[1][name] = tensor
+            continue
+        experts, columns, rows = tensor.shape
+        columns, rows = (columns, 2 * MXFP4_WIDTH) if "gate_up" in name else (MXFP4_WIDTH, rows)
+        made = mxfp4(number, name, experts, rows, columns)
+        contents[0].update(made.tensors)
+        contents[1][name] = made.weight.transpose(1, 2).contiguous()
+    for folder, content, more in zip((packed, plain), contents, (dict(quantization_config=made.config), {}), strict=True):
+        folder.mkdir(exist_ok=True)
+        for file in base.glob("*.json"):
+            (folder / file.name).write_bytes(file.read_bytes())
+        save_file(content, folder / "model.safetensors", metadata={"format": "pt"})
+        (folder / "config.json").write_text(json.dumps(config | more))
+    return packed, plain

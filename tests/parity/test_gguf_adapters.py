@@ -201,18 +201,113 @@ JAMBA = ATTENTION | dict(attn_output="self_attn.o_proj") | {f"ffn_{part}": f"fee
 HYBRIDS = {"lfm2": hybrid_case("lfm2", 1, LFM2), "jamba_dense": hybrid_case("jamba", 2, JAMBA)}
 
 
+def pile(count, axis):
+    return lambda change: torch.stack(change.chunk(count, axis))
+
+
+def experts(pattern, count, gate, up, down, width, hidden=64):
+    name = "model.layers.1." + pattern + "{}.weight"
+    return [
+        (name.format(gate), (count * width, hidden), "blk.1.ffn_gate_exps.weight", pile(count, 0)),
+        (name.format(up), (count * width, hidden), "blk.1.ffn_up_exps.weight", pile(count, 0)),
+        (name.format(down), (hidden, count * width), "blk.1.ffn_down_exps.weight", pile(count, 1)),
+    ]
+
+
+def rows_of(layer, prefix, rows):
+    """Rows "module: target, outputs, inputs, perhaps a factor, or the way to the file's rows" of a layer."""
+    found = []
+    for module, (target, out, inputs, *more) in rows.items():
+        way = more[0] if more else 1
+        found.append((f"{prefix}.layers.{layer}.{module}", (out, inputs), f"blk.{layer}.{target}.weight", way if callable(way) else lambda change, way=way: way * change))
+    return found
+
+
+def mlp_rows(module, hidden, width, layer=1, names=("gate_proj", "up_proj", "down_proj")):
+    sizes = dict(zip(names, ((width, hidden), (width, hidden), (hidden, width))))
+    return rows_of(layer, "model", {f"{module}.{name}.weight": (f"ffn_{kind}", *sizes[name]) for name, kind in zip(names, ("gate", "up", "down"))})
+
+
+def latent(queries, heads, rank=16, values=32, hidden=32, vector=32):
+    """Attention of short vectors; `queries` and `vector`: all heads' queries, and the vector of keys and values with what turns."""
+    rows = {"self_attn.q_a_proj.weight": ("attn_q_a", rank, hidden), "self_attn.q_b_proj.weight": ("attn_q_b", queries, rank)} if rank else {}
+    rows |= {} if rank else {"self_attn.q_proj.weight": ("attn_q", queries, hidden)}
+    rows |= {"self_attn.kv_a_proj_with_mqa.weight": ("attn_kv_a_mqa", vector, hidden), "self_attn.o_proj.weight": ("attn_output", hidden, heads)}
+    return rows_of(1, "model", rows)
+
+
+def gated(layer):
+    """Queries and gates of 4 heads of 16 in turn."""
+
+    def put(begin):
+        def way(change):
+            whole = torch.zeros(4, 32, change.shape[1], dtype=change.dtype)
+            whole[:, begin : begin + 16] = change.view(4, 16, -1)
+            return whole.flatten(0, 1)
+
+        return way
+
+    return [
+        (LLAMA.format(layer, "self_attn.q_proj") + "[q]", (64, 32), f"blk.{layer}.attn_q.weight", put(0)),
+        *rows_of(layer, "model", {"self_attn.k_proj.weight": ("attn_k", 32, 32), "self_attn.o_proj.weight": ("attn_output", 32, 64)}),
+    ]
+
+
+def turns(heads):
+    return lambda change: interleaved(change, heads)
+
+
+FALCON = {
+    "self_attn.q_proj.weight": ("attn_q", 64, 32, 1.3),
+    "self_attn.k_proj.weight": ("attn_k", 32, 32, 1.3 * 0.6),
+    "self_attn.v_proj.weight": ("attn_v", 32, 32, 1.3),
+    "self_attn.o_proj.weight": ("attn_output", 32, 64, 0.8),
+    "feed_forward.gate_proj.weight": ("ffn_gate", 48, 32, 0.7),
+    "feed_forward.up_proj.weight": ("ffn_up", 48, 32),
+    "feed_forward.down_proj.weight": ("ffn_down", 32, 48, 1.2),
+}
+NEMOTRON = {
+    1: {"mixer.up_proj.weight": ("ffn_up", 48, 32), "mixer.down_proj.weight": ("ffn_down", 32, 48)},
+    2: {"mixer.q_proj.weight": ("attn_q", 32, 32, turns(4)), "mixer.k_proj.weight": ("attn_k", 16, 32, turns(2)), "mixer.o_proj.weight": ("attn_output", 32, 32)},
+    3: {
+        "mixer.experts.*.up_proj.weight": ("ffn_up_exps", 80, 32, pile(4, 0)),
+        "mixer.experts.*.down_proj.weight": ("ffn_down_exps", 32, 80, pile(4, 1)),
+        "mixer.shared_experts.down_proj.weight": ("ffn_down_shexp", 32, 32),
+    },
+}
+TURNED = {"self_attn.q_proj.weight": ("attn_q", 32, 32, turns(4)), "self_attn.k_proj.weight": ("attn_k", 16, 32, turns(2))}
+GRANITE = {
+    "shared_mlp.input_linear.weight[gate]": ("ffn_gate", 40, 32),
+    "shared_mlp.input_linear.weight[up]": ("ffn_up", 40, 32),
+    "shared_mlp.output_linear.weight": ("ffn_down", 32, 40),
+}
+
+
+def newer_cases():
+    plain = ("mlp.experts.*.", "gate_proj", "up_proj", "down_proj")
+
+    def of_experts(count, width, hidden=32, pattern=plain):
+        return experts(pattern[0], count, *pattern[1:], width, hidden)
+
+    return {
+        "glm4_moe": ("glm4moe", of_experts(8, 24) + shared("mlp.shared_experts", 48) + rows_of(1, "model", {"self_attn.q_proj.weight": ("attn_q", 64, 32)})),
+        "lfm2_moe": ("lfm2moe", of_experts(6, 24, pattern=("feed_forward.experts.*.", "w1", "w3", "w2")) + mlp_rows("feed_forward", 32, 48, 0, ("w1", "w3", "w2"))),
+        "phimoe": ("phimoe", of_experts(6, 24, pattern=("block_sparse_moe.experts.*.", "w1", "w3", "w2"))),
+        "qwen3_next": ("qwen3next", of_experts(6, 24) + shared("mlp.shared_expert", 40) + gated(2)),
+        "qwen3_5": ("qwen35", mlp_rows("mlp", 32, 48) + gated(1)),
+        "nemotron_h": ("nemotron_h_moe", [row for layer, rows in NEMOTRON.items() for row in rows_of(layer, "backbone", rows)]),
+        "granite_hybrid_dense": ("granitehybrid", rows_of(1, "model", GRANITE | TURNED)),
+        "bamba": ("granitehybrid", mlp_rows("feed_forward", 32, 48, 2) + rows_of(2, "model", TURNED)),
+        "falcon_h1": ("falcon-h1", rows_of(1, "model", FALCON) + [("lm_head.weight", (4096, 32), "output.weight", lambda change: 0.6 * change)]),
+        "minicpm3": ("minicpm3", mlp_rows("mlp", 32, 48) + latent(64, 32)),
+        "deepseek_v2": ("deepseek2", of_experts(8, 24) + shared("mlp.shared_experts", 48) + latent(72, 48, rank=0)),
+        "deepseek_v3": ("deepseek2", of_experts(8, 24) + mlp_rows("mlp", 32, 48, 0) + latent(96, 64)),
+        "glm4_moe_lite": ("deepseek2", of_experts(6, 24, 48) + latent(80, 80, hidden=48)),
+        "youtu": ("deepseek2", mlp_rows("mlp", 32, 48) + latent(64, 32)),
+    }
+
+
 def expert_cases():
-    def pile(count, axis):
-        return lambda change: torch.stack(change.chunk(count, axis))
-
-    def experts(pattern, count, gate, up, down, width, hidden=64):
-        name = "model.layers.1." + pattern + "{}.weight"
-        return [
-            (name.format(gate), (count * width, hidden), "blk.1.ffn_gate_exps.weight", pile(count, 0)),
-            (name.format(up), (count * width, hidden), "blk.1.ffn_up_exps.weight", pile(count, 0)),
-            (name.format(down), (hidden, count * width), "blk.1.ffn_down_exps.weight", pile(count, 1)),
-        ]
-
     small = experts("mlp.experts.*.", 6, "gate_proj", "up_proj", "down_proj", 24, 32)
     return {
         "olmoe": ("olmoe", small),
@@ -223,7 +318,8 @@ def expert_cases():
     }
 
 
-ALL = PLAIN | FUSED | HYBRIDS | expert_cases() | {name: dense_case(name, *told) for name, told in DENSE_NAMES.items()}
+NEWER = newer_cases()
+ALL = PLAIN | FUSED | HYBRIDS | NEWER | expert_cases() | {name: dense_case(name, *told) for name, told in DENSE_NAMES.items()}
 ROUNDING = {"F32": 1e-13, "BF16": 1e-4, "F16": 1e-6}  # NMSE that rounding the factors may leave
 
 
@@ -314,6 +410,9 @@ def test_what_llama_cpp_cannot_load_is_refused_by_name(tmp_path):
     assert answer["exit_code"] == 2, answer
     for part in ("llama.cpp", "model.embed_tokens.weight: it is a table of embeddings", "mlp.gate.weight: it is a router", "model.norm.weight: it is no matrix"):
         assert part in answer["error"], answer
+    one = make_checkpoint("granite_hybrid", tmp_path / "one", DEMO)
+    answer = write(one, {"model.layers.1.block_sparse_moe.output_linear.weight|0|full": torch.ones(32, 96)}, tmp_path)
+    assert answer["exit_code"] == 2 and "it is in a tensor of all experts" in answer["error"], answer
     mixer = make_checkpoint("lfm2", tmp_path / "mixer", DEMO)
     answer = write(mixer, {"model.layers.2.conv.out_proj.weight|0|full": torch.ones(32, 32)}, tmp_path)
     assert answer["exit_code"] == 2 and "model.layers.2.conv.out_proj.weight: no name of it in llama.cpp's files is known" in answer["error"], answer
@@ -324,7 +423,6 @@ def test_every_family_is_known_or_refused():
     """A family that is added is decided upon here."""
     known = {"llama", "mistral", "mixtral", "qwen2", "qwen3", "qwen3_moe", "phi3", "gemma", "gemma2", "gemma3_text", "olmo2", "gpt2", "gpt_neox", "stablelm"}
     unknown = {"gptj", "hyperclovax", "helium", "ministral", "ministral3", "cwm", "vaultgemma", "gpt_neo", "opt", "biogpt", "nanochat", "persimmon"}
-    unknown |= {"qwen3_5_text", "qwen3_5_moe_text", "qwen3_next", "granitemoe", "glm4_moe", "phimoe"}
-    unknown |= {"gpt_oss", "deepseek_v2", "deepseek_v3", "glm4_moe_lite", "youtu", "minicpm3", "lfm2_moe", "bamba", "falcon_h1", "granitemoehybrid", "nemotron_h"}
-    known |= {DENSE[name].family for name in [*DENSE_NAMES, *HYBRIDS, "olmoe", "qwen2_moe", "ernie4_5_moe"]}
+    unknown |= {"qwen3_5_moe_text", "granitemoe", "gpt_oss"}  # experts in one tensor
+    known |= {DENSE[name].family for name in [*DENSE_NAMES, *HYBRIDS, *NEWER, "olmoe", "qwen2_moe", "ernie4_5_moe"]}
     assert {variant.family for variant in VARIANTS.values()} | {"llama"} == known | unknown

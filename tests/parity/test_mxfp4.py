@@ -5,14 +5,13 @@ import json
 import pytest
 import torch
 from engine import ROOT, assert_rows_close, lancet_logits, lancet_logits_of, nmse, transformers_logits
-from quantised import mxfp4
+from quantised_twins import mxfp4_twins
 from safetensors.torch import load_file, save_file
 from test_families import NMSE_F32, rows
 from test_quantised_models import edit, job_of
 from transformers import AutoModelForCausalLM, Mxfp4Config
 
 CONFIG_ERROR, CHECKPOINT_ERROR = 2, 3
-WIDTH = 64  # of an expert: whole blocks, unlike the family's fixture
 DOWN = "model.layers.{}.mlp.experts.down_proj"
 CORPUS = ROOT / "data" / "requests" / "demo-corpus.txt"
 BATCH = [2, 13]
@@ -21,27 +20,8 @@ BATCH = [2, 13]
 @pytest.fixture(scope="module")
 def twins(base_of, tmp_path_factory):
     """(quantised, unpacked)"""
-    base, root = base_of("gpt_oss"), tmp_path_factory.mktemp("mxfp4")
-    config = json.loads((base / "config.json").read_text()) | dict(intermediate_size=WIDTH, dtype="float32")
-    random, packed, plain = torch.Generator().manual_seed(5), {}, {}
-    for number, (name, tensor) in enumerate(sorted(load_file(base / "model.safetensors").items())):
-        if name.endswith("experts.gate_up_proj_bias"):
-            tensor = 0.3 * torch.randn(tensor.shape[0], 2 * WIDTH, generator=random)
-        if not name.endswith(("experts.gate_up_proj", "experts.down_proj")):
-            packed[name] = plain[name] = tensor
-            continue
-        experts, columns, rows_ = tensor.shape
-        columns, rows_ = (columns, 2 * WIDTH) if "gate_up" in name else (WIDTH, rows_)
-        made = mxfp4(number, name, experts, rows_, columns)
-        packed |= made.tensors
-        plain[name] = made.weight.transpose(1, 2).contiguous()
-    for place, content, more in ((root / "packed", packed, dict(quantization_config=made.config)), (root / "plain", plain, {})):
-        place.mkdir()
-        for file in base.glob("*.json"):
-            (place / file.name).write_bytes(file.read_bytes())
-        save_file(content, place / "model.safetensors", metadata={"format": "pt"})
-        (place / "config.json").write_text(json.dumps(config | more))
-    return root / "packed", root / "plain"
+    root = tmp_path_factory.mktemp("mxfp4")
+    return mxfp4_twins(base_of("gpt_oss"), root / "packed", root / "plain")
 
 
 def theirs_of(folder):

@@ -27,6 +27,17 @@ SIZES = {
     "bamba": LLAMA | dict(num_hidden_layers=3, mamba_n_heads=8, mamba_n_groups=2, mamba_d_state=16, mamba_expand=2, mamba_chunk_size=16),
     "lfm2": LLAMA | dict(block_multiple_of=128, num_hidden_layers=3, layer_types=["conv", "full_attention", "conv"]),
 }
+STATE_SPACE = dict(mamba_n_heads=8, mamba_n_groups=2, mamba_d_state=16, mamba_chunk_size=16)
+OWN_INPUTS = {  # matrices that read what lies within attention or a mixer, and layers of one part
+    "deepseek_v3": LLAMA
+    | dict(q_lora_rank=128, kv_lora_rank=128, qk_nope_head_dim=24, v_head_dim=32)
+    | dict(moe_intermediate_size=128, n_routed_experts=4, num_experts_per_tok=2, n_group=2, topk_group=1),
+    "falcon_h1": LLAMA | STATE_SPACE | dict(head_dim=32, mamba_d_ssm=128, mamba_d_head=16),
+    "jamba_dense": LLAMA | dict(num_hidden_layers=3),
+    "nemotron_h": dict(hidden_size=128, intermediate_size=256, head_dim=32, mamba_num_heads=8, mamba_head_dim=16, n_groups=2, ssm_state_size=16)
+    | dict(layers_block_type=["linear_attention", "mlp", "full_attention", "moe"], moe_intermediate_size=128, moe_shared_expert_intermediate_size=128),
+}
+STAYS = ("mlp.gate.weight", "mlp.shared_expert_gate.weight", "mixer.gate.weight", "mamba.x_proj.weight", "mamba.dt_proj.weight", "A_log")
 REQUESTS = [
     dict(id="0", prompt="{} was employed in", subject="Francis Hagerup", target="Berlin"),
     dict(id="1", prompt="Lerin Duarte, the", subject="Lerin Duarte", target="goaltender"),
@@ -36,7 +47,7 @@ REQUESTS = [
 
 def make_base(family, folder, **changes):
     variant = DENSE.get(family, Variant(family))
-    make_net(replace(variant, config=variant.config | SIZES[family] | changes)).save_pretrained(folder)
+    make_net(replace(variant, config=variant.config | (SIZES | OWN_INPUTS)[family] | changes)).save_pretrained(folder)
     for file in TOKENIZER_FILES:
         shutil.copyfile(DEMO / file, folder / file)
     (folder / "requests.jsonl").write_text("".join(json.dumps(request) + "\n" for request in REQUESTS))
@@ -153,25 +164,33 @@ def test_codes_are_those_of_plain_gptq_on_transformers_hidden_states(has_edits, 
     assert n_equal >= 0.999 * n_codes
 
 
-def test_an_mlp_beside_experts_is_packed_by_what_it_reads_itself(tmp_path):
-    base, out = make_base("qwen2_moe", tmp_path / "base"), tmp_path / "out"
+IN_FIRST_LAYER = {
+    "qwen2_moe": [f"mlp.shared_expert.{part}_proj" for part in ("gate", "up", "down")],
+    "deepseek_v3": ["self_attn.q_b_proj", "self_attn.kv_b_proj", "self_attn.o_proj"],
+    "falcon_h1": ["mamba.out_proj", "self_attn.o_proj"],
+    "nemotron_h": ["mixer.in_proj", "mixer.out_proj"],
+}
+
+
+@pytest.mark.parametrize("family", IN_FIRST_LAYER)
+def test_a_matrix_is_packed_by_what_it_reads_itself(family, tmp_path):
+    base, out = make_base(family, tmp_path / "base"), tmp_path / "out"
     report = quantise(base, out, "--format", "gptq", "--bits", 4, "--dtype", "f64")
     losses = {matrix["tensor"]: matrix for matrix in report["matrices"]}
     ours, net = load_file(out / "model.safetensors"), load_double(base)
-    shared, prompts = "model.layers.0.mlp.shared_expert.", ids_of_prompts(base)  # of layer 0: no earlier one is packed
+    prompts, seen = ids_of_prompts(base), {name: [] for name in IN_FIRST_LAYER[family]}
+    layer = net.get_submodule("model.layers.0")  # no earlier one is packed
+    for name in seen:
+        layer.get_submodule(name).register_forward_pre_hook(lambda _, given, rows=seen[name]: rows.append(given[0].flatten(0, -2).clone()))
     with double_precision():
-        for name in ("gate_proj", "up_proj", "down_proj"):
-            linear, seen = net.get_submodule(shared + name), []
-            hook = linear.register_forward_pre_hook(lambda _, given, seen=seen: seen.append(given[0].flatten(0, -2).clone()))
-            for row in ids_of_texts(base) + prompts:
-                net(torch.tensor([row]))
-            hook.remove()
-            x, K = torch.cat(seen[: -len(prompts)]), torch.stack([rows[-1] for rows in seen[-len(prompts) :]])
-            H = x.T @ x / len(x) * ALPHA + K.T @ K
-            values = unpacked(ours, shared + name, 4)[1].double()
-            loss = losses[f"{shared}{name}.weight"]
-            assert loss["error"] == pytest.approx(weighted(values - linear.weight, H) / weighted(linear.weight, H), rel=1e-6)
-            assert loss["error"] < 0.9 * loss["nearest_error"]
+        for row in ids_of_texts(base) + prompts:
+            net(torch.tensor([row]))
+    for name, found in seen.items():
+        weight, module = layer.get_submodule(name).weight, f"{'backbone' if family == 'nemotron_h' else 'model'}.layers.0.{name}"
+        x, K = torch.cat(found[: -len(prompts)]), torch.stack([rows[-1] for rows in found[-len(prompts) :]])
+        H, values, loss = x.T @ x / len(x) * ALPHA + K.T @ K, unpacked(ours, module, 4)[1].double(), losses[f"{module}.weight"]
+        assert loss["error"] == pytest.approx(weighted(values - weight, H) / weighted(weight, H), rel=1e-6), module
+        assert loss["error"] < 0.9 * loss["nearest_error"], module
 
 
 # ---- the files ----
@@ -188,9 +207,11 @@ def twin_of(base, out, folder, bits):
     return folder
 
 
-@pytest.mark.parametrize("bits", [4, 8])
-@pytest.mark.parametrize("format", ["gptq", "compressed-tensors"])
-@pytest.mark.parametrize("family", SIZES)
+CASES = [(family, form, bits) for family in SIZES for form in ("gptq", "compressed-tensors") for bits in (4, 8)]
+CASES += [(family, *kind) for family in OWN_INPUTS for kind in (("gptq", 4), ("compressed-tensors", 8))]
+
+
+@pytest.mark.parametrize(("family", "format", "bits"), CASES)
 def test_families_are_read_as_unpacked(family, format, bits, tmp_path):
     base, out = make_base(family, tmp_path / "base"), tmp_path / "out"
     if family == "gpt2" and format != "gptq":
@@ -202,7 +223,7 @@ def test_families_are_read_as_unpacked(family, format, bits, tmp_path):
     gone = {name for name in plain if name not in packed}
     assert gone == {matrix["tensor"] for matrix in report["matrices"]}
     is_matrix = {name for name, tensor in plain.items() if tensor.dim() == 2 and any(part in name for part in (".layers.", ".h."))}
-    assert gone == {name for name in is_matrix if not name.endswith(("mlp.gate.weight", "mlp.shared_expert_gate.weight"))} and report["in_full_precision"] == []
+    assert gone == {name for name in is_matrix if not name.endswith(STAYS)} and report["in_full_precision"] == []
     for name in plain.keys() - gone:
         assert torch.equal(plain[name], packed[name]), name
     known = [matrix for matrix in report["matrices"] if matrix["nearest_error"] > 0]
@@ -212,12 +233,16 @@ def test_families_are_read_as_unpacked(family, format, bits, tmp_path):
     assert all(torch.equal(a, b) for a, b in zip(ours, theirs, strict=True))
 
 
+MISFITS = {"phi3": [f"model.layers.{layer}.mlp.down_proj" for layer in range(2)], "nemotron_h": ["backbone.layers.1.mixer.down_proj"]}
+
+
 @pytest.mark.parametrize("format", ["gptq", "compressed-tensors"])
-def test_what_does_not_fit_stays_and_is_named(format, tmp_path):
-    base, out = make_base("phi3", tmp_path / "base", intermediate_size=192), tmp_path / "out"
+@pytest.mark.parametrize(("family", "modules"), MISFITS.items(), ids=list(MISFITS))
+def test_what_does_not_fit_stays_and_is_named(family, modules, format, tmp_path):
+    base, out = make_base(family, tmp_path / "base", intermediate_size=192), tmp_path / "out"
     report = quantise(base, out, "--format", format, "--dtype", "f32")
-    modules = [f"model.layers.{layer}.mlp.down_proj" for layer in range(2)]
     assert report["in_full_precision"] == modules
+    modules = modules + [module.replace("backbone.", "model.") for module in modules]  # transformers' class has these
     settings = json.loads((out / "config.json").read_text())["quantization_config"]
     named = [key.removeprefix("-:") for key in settings["dynamic"]] if format == "gptq" else settings["ignore"]
     assert all(any(module.replace(".", mark) in name for name in named for mark in (".", r"\.")) for module in modules), named

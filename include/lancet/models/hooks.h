@@ -24,7 +24,11 @@ enum class HookPoint : uint8_t {
   kMlpKey,     ///< input of the down projection [B, T, F]: the "key" of ROME and MEMIT; of experts as KeyShape says
   kSharedKey,  ///< input of the down projection of the MLP beside experts [B, T, S]; of layers that have one
   kMlpOut,     ///< output of the down projection [B, T, D]
-  kBlockOut    ///< output of the decoder layer, the residual stream [B, T, D]
+  kBlockOut,   ///< output of the decoder layer, the residual stream [B, T, D]
+  // within a layer's first part
+  kQueryVector,  ///< normed vector that latent attention makes queries of [B, T, query_rank]; where it has one
+  kKeyVector,    ///< the one that it makes keys and values of [B, T, rank]
+  kMixerKey      ///< input of the out projection of a mixer beside attention [B, T, H * V]
 };
 
 struct HookSite {

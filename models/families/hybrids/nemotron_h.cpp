@@ -41,6 +41,8 @@ constexpr WeightRow kNemotronRows[] = {{kEmbedding, "backbone.embeddings.weight"
                                        {kMlpNorm, "backbone.layers.{}.norm.weight", Layout::kRows, has_mlp},
                                        {kUp, "backbone.layers.{}.mixer.up_proj.weight"},
                                        {kDown, "backbone.layers.{}.mixer.down_proj.weight"},
+                                       {kUpBias, "backbone.layers.{}.mixer.up_proj.bias"},
+                                       {kDownBias, "backbone.layers.{}.mixer.down_proj.bias"},
                                        {kRouter, "backbone.layers.{}.mixer.gate.weight"},
                                        {kRouterBias, "backbone.layers.{}.mixer.gate.e_score_correction_bias"},
                                        {kUp, "backbone.layers.{}.mixer.experts.{}.up_proj.weight"},
@@ -115,8 +117,11 @@ void read_nemotron_h(ConfigReader& keys, ModelConfig& config) {
   config.gated_mlp = false;
   config.activation = read_activation(keys, "mlp_hidden_act", "relu2");
   read_nemotron_mixers(keys, config);
-  for (const char* key : {"attention_bias", "mlp_bias", "use_bias", "residual_in_fp32"})
+  for (const char* key : {"attention_bias", "use_bias", "residual_in_fp32"})
     if (keys.flag(key)) keys.problem(key, "false or no such key");
+  config.mlp_bias = keys.flag("mlp_bias");
+  if (config.mlp_bias && has_experts)
+    keys.problem("mlp_bias", "false where layers have experts, whose MLP has none here");
   const std::vector<bool> layers = config.experts.layers;
   config.experts.layers.clear();
   if (!has_experts) return;

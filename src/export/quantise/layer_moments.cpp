@@ -2,6 +2,8 @@
 
 #include <torch/types.h>
 
+#include <algorithm>
+
 #include "lancet/models/memory.h"
 
 namespace lancet {
@@ -36,9 +38,20 @@ int64_t width_of(const ModelConfig& config, int64_t layer, MatrixInput input) {
       return config.key_shape(layer).width;
     case MatrixInput::kSharedKey:
       return config.experts.shared;
+    case MatrixInput::kQueryVector:
+      return config.latent.query_rank;
+    case MatrixInput::kKeyVector:
+      return config.latent.rank;
+    case MatrixInput::kMixerHeads:
+      return config.recurrence.value_size();
     default:
       return config.d_model;
   }
+}
+
+/// What the layer's first matrix reads: every layer has one.
+const Tensor& first_input(const LayerInputs& inputs) {
+  return *std::ranges::find_if(inputs, [](const Tensor& input) { return input.defined(); });
 }
 
 }  // namespace
@@ -56,7 +69,7 @@ LayerMoments::LayerMoments(const ModelConfig& config, int64_t layer, at::Device 
 void LayerMoments::add(const SequenceInfo& sequence, const LayerInputs& inputs) {
   const Tensor counts_N = token_counts(sequence);
   RowCounts counts(counts_N);
-  tokens_ += counts.total(inputs.front().size(0));
+  tokens_ += counts.total(first_input(inputs).size(0));
   for (const MatrixInput input : kAllMatrixInputs)
     if (!is_by_expert(keys_, input) && inputs[static_cast<size_t>(input)].defined())
       sums_[static_cast<size_t>(input)].front().add(inputs[static_cast<size_t>(input)], counts);
@@ -86,7 +99,7 @@ void LayerKeys::add(const SequenceInfo& sequence, const LayerInputs& inputs) {
   std::vector<int64_t> places;
   for (size_t row = 0; row < sequence.lengths.size(); ++row)
     places.push_back(static_cast<int64_t>(row) * width + sequence.lengths[row] - 1);
-  const Tensor places_B = to_index(places, inputs.front().device());
+  const Tensor places_B = to_index(places, first_input(inputs).device());
   for (size_t i = 0; i < kMatrixInputs; ++i) {
     if (!inputs[i].defined()) continue;
     const Tensor rows = inputs[i].index_select(0, places_B);

@@ -7,8 +7,16 @@
 namespace lancet {
 namespace {
 
-constexpr HookPoint kPointOfInput[kMatrixInputs] = {HookPoint::kAttnIn, HookPoint::kAttnKey, HookPoint::kMlpIn,
-                                                    HookPoint::kMlpKey, HookPoint::kMlpIn,   HookPoint::kSharedKey};
+constexpr HookPoint kPointOfInput[kMatrixInputs] = {
+    HookPoint::kAttnIn,    HookPoint::kAttnKey,     HookPoint::kMlpIn,     HookPoint::kMlpKey,  HookPoint::kMlpIn,
+    HookPoint::kSharedKey, HookPoint::kQueryVector, HookPoint::kKeyVector, HookPoint::kMixerKey};
+
+/// The last place of a layer's pass that a matrix reads.
+HookPoint last_point(const ModelConfig& config, int64_t layer) {
+  if (config.has_shared_mlp(layer)) return HookPoint::kSharedKey;
+  if (config.has_mlp(layer)) return HookPoint::kMlpKey;
+  return has_input(config, layer, MatrixInput::kMixerHeads) ? HookPoint::kMixerKey : HookPoint::kAttnKey;
+}
 
 }  // namespace
 
@@ -24,7 +32,6 @@ void LayerTexts::see_inputs(int64_t layer,
                             const std::function<void(const SequenceInfo&, const LayerInputs&)>& see) const {
   const torch::NoGradGuard no_grad;
   const ModelConfig& config = model_.config();
-  const HookPoint last = config.has_shared_mlp(layer) ? HookPoint::kSharedKey : HookPoint::kMlpKey;
   for (const Text& text : texts_) {
     LayerInputs inputs;
     HookSet hooks;
@@ -33,7 +40,7 @@ void LayerTexts::see_inputs(int64_t layer,
       const auto i = static_cast<size_t>(input);
       hooks.observe({kPointOfInput[i], layer}, [&inputs, i](const Tensor& x) { inputs[i] = x.flatten(0, 1); });
     }
-    hooks.stop_at({last, layer});
+    hooks.stop_at({last_point(config, layer), layer});
     model_.run_layers(text.h_BTD.to(model_.placement().device_of(layer)), text.batch.sequence, {layer, layer + 1},
                       hooks);
     see(text.batch.sequence, inputs);

@@ -11,8 +11,8 @@
 namespace lancet {
 
 /// What a layer's matrices read of a batch's tokens, by MatrixInput: [tokens, in] in the model's dtype, on the layer's
-/// device. MLP keys of experts: one expert's after the other's, zeros where a token does not go (KeyShape). Those of
-/// the MLP beside them are undefined where there is none.
+/// device. MLP keys of experts: one expert's after the other's, zeros where a token does not go (KeyShape). Undefined
+/// where has_input() says that there is none.
 using LayerInputs = std::array<Tensor, kMatrixInputs>;
 
 class LayerTexts {

@@ -40,8 +40,13 @@ std::string head_module(const ModelConfig& config) {
   return std::string(module_of(weight_spec(config, {WeightKind::kHead, 0}).stored.tensors.front()));
 }
 
-MatrixInput input_of(WeightKind kind) {
+MatrixInput input_of(const ModelConfig& config, WeightId id) {
+  const WeightKind kind = id.kind;
+  if (kind == WeightKind::kMixerOut && has_input(config, id.layer, MatrixInput::kMixerHeads))
+    return MatrixInput::kMixerHeads;
   if (kind == WeightKind::kAttnOut || kind == WeightKind::kMixerOut) return MatrixInput::kHeads;
+  if (kind == WeightKind::kQuery && config.latent.query_rank > 0) return MatrixInput::kQueryVector;
+  if (kind == WeightKind::kKeyValueUp) return MatrixInput::kKeyVector;
   if (kind == WeightKind::kSharedGate || kind == WeightKind::kSharedUp) return MatrixInput::kSharedNormed;
   if (kind == WeightKind::kSharedDown) return MatrixInput::kSharedKey;
   switch (role_of(kind).part) {
@@ -59,32 +64,57 @@ bool fits(int64_t rows, int64_t columns, QuantisedFormat format, int64_t bits) {
   return columns % kQuantisedGroup == 0 && (format != QuantisedFormat::kGptq || rows * bits % 32 == 0);
 }
 
-/// Small matrices that every program leaves as they are.
-bool stays_precise(WeightKind kind) {
+/// Small matrices that every program leaves as they are; a selective space's that read what lies within it make steps,
+/// keys and queries, which grow as exponentials along the text.
+bool stays_precise(const ModelConfig& config, WeightKind kind) {
+  const Axis in = role_of(kind).in;
   return kind == WeightKind::kRouter || kind == WeightKind::kSharedSwitch || kind == WeightKind::kMixerRate ||
-         kind == WeightKind::kMixerDecay;
+         kind == WeightKind::kMixerDecay ||
+         (config.recurrence.is_selective() && (in == Axis::kMixerInput || in == Axis::kMixerStepInput));
 }
 
-/// What of a layer is not packed, as "layers have ..."; empty: nothing.
-std::string unsupported_part(const ModelConfig& config, const WeightSpec& spec) {
-  if (config.latent.rank > 0) return "latent attention";
-  if (config.recurrence.is_selective()) return "state spaces whose matrices read what lies within them";
-  if (has_all_experts(spec.stored.layout)) return "all their experts in one tensor";
-  if (!config.has_mlp(spec.id.layer)) return "one part alone: a mixer, attention or an MLP";
-  const bool has_both = config.has_recurrence(spec.id.layer) && config.has_attention(spec.id.layer);
-  return has_both ? "attention with a mixer beside it" : "";
+/// Adds the modules' other names: programs look for those of their own classes, which files may have otherwise.
+void add_other_names(const Family& family, std::vector<std::string>& modules) {
+  const size_t count = modules.size();
+  for (const std::vector<NamePrefix>& names : family.other_names)
+    for (const NamePrefix& prefix : names)
+      for (size_t i = 0; i < count; ++i)
+        if (modules[i].starts_with(prefix.from))
+          modules.push_back(cat(prefix.to, std::string_view(modules[i]).substr(prefix.from.size())));
 }
 
 void check_family(const ModelFiles& files, const WeightSpec& spec, QuantisedFormat format) {
   if (format == QuantisedFormat::kCompressedTensors && spec.stored.layout == Layout::kColumns)
     throw ConfigError(cat("--format compressed-tensors: its programs quantise linear layers, and those of ",
                           files.config.family->name, ", whose matrices are stored [in, out], are none: expected gptq"));
-  if (const std::string part = unsupported_part(files.config, spec); !part.empty())
-    throw ConfigError(cat("lancet quantise: layers of ", files.config.family->name, " have ", part,
-                          ", which is not supported: quantise it while it is loaded (run.quantise_base)"));
+  if (has_all_experts(spec.stored.layout))
+    throw ConfigError(cat("lancet quantise: layers of ", files.config.family->name,
+                          " have all their experts in one tensor, which is not supported: quantise it while it is "
+                          "loaded (run.quantise_base)"));
 }
 
 }  // namespace
+
+bool has_input(const ModelConfig& config, int64_t layer, MatrixInput input) {
+  switch (input) {
+    case MatrixInput::kNormed:
+    case MatrixInput::kHeads:
+      return config.has_mixing(layer);
+    case MatrixInput::kMlpNormed:
+    case MatrixInput::kMlpKey:
+      return config.has_mlp(layer);
+    case MatrixInput::kSharedNormed:
+    case MatrixInput::kSharedKey:
+      return config.has_shared_mlp(layer);
+    case MatrixInput::kQueryVector:
+      return config.has_attention(layer) && config.latent.query_rank > 0;
+    case MatrixInput::kKeyVector:
+      return config.has_attention(layer) && config.latent.rank > 0;
+    case MatrixInput::kMixerHeads:
+      return config.has_attention(layer) && config.has_recurrence(layer);
+  }
+  return false;
+}
 
 PackingPlan plan_packing(const ModelFiles& files, QuantisedFormat format, int64_t bits) {
   PackingPlan plan;
@@ -94,7 +124,7 @@ PackingPlan plan_packing(const ModelFiles& files, QuantisedFormat format, int64_
   for (WeightSpec& spec : resolve_weights(files.config, files.checkpoint)) {
     const WeightRole& role = role_of(spec.id.kind);
     if (role.place != WeightPlace::kLayer || role.in == Axis::kNone) continue;
-    if (stays_precise(spec.id.kind)) {
+    if (stays_precise(files.config, spec.id.kind)) {
       left_out.emplace_back(module_of(spec.name));
       continue;
     }
@@ -114,7 +144,7 @@ PackingPlan plan_packing(const ModelFiles& files, QuantisedFormat format, int64_
       if (is_packed)
         plan.matrices.push_back({.name = name,
                                  .layer = spec.id.layer,
-                                 .input = input_of(spec.id.kind),
+                                 .input = input_of(files.config, spec.id),
                                  .expert = static_cast<int64_t>(i),
                                  .is_turned = is_turned});
     }
@@ -125,6 +155,7 @@ PackingPlan plan_packing(const ModelFiles& files, QuantisedFormat format, int64_
                           ": expected matrices [out, in] with inputs in whole groups of ", kQuantisedGroup,
                           " (and for gptq outputs in whole words of 32 bits), got none; one of them: ", misfit));
   left_out.insert(left_out.end(), plan.in_full_precision.begin(), plan.in_full_precision.end());
+  add_other_names(*files.config.family, left_out);
 
   OrderedJson config = parse_ordered_json(files.checkpoint.config_text());
   config["quantization_config"] =

@@ -19,18 +19,19 @@ enum class MatrixInput : uint8_t {
   kMlpNormed,     ///< input of gate and up projections
   kMlpKey,        ///< input of down projections
   kSharedNormed,  ///< input of gate and up projections of the MLP beside experts
-  kSharedKey      ///< input of its down projection
+  kSharedKey,     ///< input of its down projection
+  kQueryVector,   ///< what latent attention makes queries of, where it is a vector of their own
+  kKeyVector,     ///< what it makes keys and values of
+  kMixerHeads     ///< input of the output projection of a mixer beside attention
 };
-inline constexpr MatrixInput kAllMatrixInputs[] = {MatrixInput::kNormed,       MatrixInput::kHeads,
-                                                   MatrixInput::kMlpNormed,    MatrixInput::kMlpKey,
-                                                   MatrixInput::kSharedNormed, MatrixInput::kSharedKey};
+inline constexpr MatrixInput kAllMatrixInputs[] = {
+    MatrixInput::kNormed,      MatrixInput::kHeads,        MatrixInput::kMlpNormed,
+    MatrixInput::kMlpKey,      MatrixInput::kSharedNormed, MatrixInput::kSharedKey,
+    MatrixInput::kQueryVector, MatrixInput::kKeyVector,    MatrixInput::kMixerHeads};
 inline constexpr size_t kMatrixInputs = std::size(kAllMatrixInputs);
 
 /// Whether matrices of that layer read it.
-inline bool has_input(const ModelConfig& config, int64_t layer, MatrixInput input) {
-  const bool is_of_shared = input == MatrixInput::kSharedNormed || input == MatrixInput::kSharedKey;
-  return !is_of_shared || config.has_shared_mlp(layer);
-}
+bool has_input(const ModelConfig& config, int64_t layer, MatrixInput input);
 
 /// One tensor of the model, which may hold several weights: they read the same.
 struct PlannedMatrix {

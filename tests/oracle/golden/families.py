@@ -16,6 +16,7 @@ Rules that differ from Llama's:
   expert alone, over all tokens, and counts no products across experts. Values are found at the block's output. An MLP that
   all tokens go through beside (Qwen2-MoE) is a part of the layer's output that no method edits.
 * Layers without attention (Qwen3.5, Bamba, Jamba): what the mixer puts out takes the place of attention's output.
+* Layers of one part (Nemotron-H): those without an MLP are run, and have no place that a method names.
 """
 import contextlib
 import json
@@ -60,6 +61,8 @@ FAMILIES = {  # by model type: paths of modules, those below `layers` within a l
     "jamba": FEED_FORWARD | dict(attn="self_attn.o_proj", mixer="mamba.out_proj"),
     "falcon_h1": FEED_FORWARD
     | dict(block_scale=lambda config: config.mlp_multipliers[1], logits_scale=lambda config: config.lm_head_multiplier),
+    "nemotron_h": dict(layers="model.layers", norm="model.norm_f", mlp="mixer", up="mixer.up_proj", down="mixer.down_proj")
+    | dict(experts="mixer.experts", keys="mixer.experts.keys", in_files="backbone."),
 }
 
 
@@ -91,6 +94,17 @@ class CutExpert(Expert):
         return gate / (1 + torch.exp(-self.slope * gate)) * (1 + up)
 
 
+class UngatedExpert(Expert):
+    """Nemotron-H's: a squared ReLU, and no gate."""
+
+    def __init__(self, up, down):
+        torch.nn.Module.__init__(self)
+        self.up_proj, self.down_proj, self.offset = linear(up), linear(down), 0
+
+    def key(self, x):
+        return torch.nn.functional.relu(self.up_proj(x)).square()
+
+
 def linear(weight):
     module = torch.nn.Linear(weight.shape[1], weight.shape[0], bias=False)
     module.weight = torch.nn.Parameter(weight.detach().clone(), requires_grad=False)
@@ -100,6 +114,8 @@ def linear(weight):
 def experts_of(fused):
     if hasattr(fused, "gate_up_proj_bias"):
         return [CutExpert(fused, number) for number in range(len(fused.gate_up_proj))]
+    if not hasattr(fused, "gate_up_proj"):
+        return [UngatedExpert(*weights) for weights in zip(fused.up_proj, fused.down_proj)]
     return [Expert(*weights) for weights in zip(fused.gate_up_proj, fused.down_proj)]
 
 
@@ -118,8 +134,14 @@ class PlainExperts(torch.nn.ModuleList):
         return sum(expert.down_proj(part) + share[:, [e]] * expert.offset for e, (expert, part) in enumerate(zip(experts, parts)))
 
 
+def mlp_of(layer):
+    """The MLP or the experts of a layer; Nemotron-H has other parts under the same name."""
+    part = getattr(layer, "mlp", getattr(layer, "mixer", None))
+    return part if any(hasattr(part, name) for name in ("experts", "down_proj")) else None
+
+
 def experts_in(layer):
-    return getattr(getattr(layer, "mlp", None), "experts", None)
+    return getattr(mlp_of(layer), "experts", None)
 
 
 def output(value):
@@ -149,8 +171,9 @@ class Net:
         self.touch, self.others = None, {}
         for number, layer in enumerate(self.layers):
             if experts_in(layer) is not None:
-                layer.mlp.experts = PlainExperts(layer.mlp.experts)
-            self.watch(layer, number)
+                mlp_of(layer).experts = PlainExperts(experts_in(layer))
+            if self.paths["mlp"] != "mixer" or mlp_of(layer) is not None:
+                self.watch(layer, number)
 
     def watch(self, layer, number):
         def behind(path, place):
@@ -235,13 +258,16 @@ class FamilyModel(Editable):
         """From [d_out, d_in] to what the file has, and back."""
         return tensor.T if name in self.transposed else tensor
 
+    def name_in_file(self, name):
+        return self.net.paths.get("in_files", "model.") + name.removeprefix("model.") if name.startswith("model.") else name
+
     def weight_name(self, kind, layer):
         return f"{self.net.paths['layers']}.{layer}.{self.net.paths[kind]}.weight"
 
     def names_of(self, kind, layer):
         if experts_in(self.net.layers[layer]) is None:
             return super().names_of(kind, layer)
-        stem, experts = f"{self.net.paths['layers']}.{layer}.{self.net.paths['experts']}", len(self.net.layers[layer].mlp.experts) - 1
+        stem, experts = f"{self.net.paths['layers']}.{layer}.{self.net.paths['experts']}", len(experts_in(self.net.layers[layer])) - 1
         return [f"{stem}.{e}.{kind}_proj.weight" for e in range(experts)]
 
     def run_with(self, h, layers, touch):

@@ -24,6 +24,7 @@ from safetensors.torch import save_file
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "parity"))
 from family_checkpoints import make_checkpoint  # noqa: E402
+from quantised_twins import mxfp4_twins  # noqa: E402
 
 MODELS = {  # by name here: the variant of family_checkpoints.py
     "mistral": "mistral_window",
@@ -49,25 +50,29 @@ MODELS = {  # by name here: the variant of family_checkpoints.py
     "bamba": "bamba",  # state spaces between layers with attention
     "jamba": "jamba_dense",  # selective state spaces
     "falcon-h1": "falcon_h1",  # beside attention, and a multiplier of the MLP's output
+    "nemotron-h": "nemotron_h",  # layers of one part: an MLP, and experts without gates beside an MLP
+    "gpt-oss-mxfp4": "gpt_oss",  # packed; the plain version is of the same numbers unpacked
     "qwen3-moe-mixed": "qwen3_moe_some_dense",  # one of the edited layers has no experts
 }
 REPLAYED = ["qwen3", "olmo2", "gptj", "granite", "qwen3-moe"]  # with forward replay and chunks too: plain, norm behind the projection, parallel, scaled, experts
 LINES = 180
 LAYERS = [1, 2]
+OWN_LAYERS = {"nemotron-h": [1, 3]}  # the first with an MLP
+FEW_METHODS = {"nemotron-h", "gpt-oss-mxfp4"}  # what differs is the model: four methods show it, in a batch
 ONE, TWO, MIXED = [[0, 298]], [[0, 298], [1]], [[0, 298, 1]]  # places in the demo's facts
 VALUES = dict(steps=5, lr=0.5, weight_decay=0.001, clamp=4.0, kl=0.0625, stop_loss=0.05)
-LOCATED = dict(layers=LAYERS, values=VALUES, contexts=CONTEXTS)
+LOCATED = dict(values=VALUES, contexts=CONTEXTS)
 FINE_TUNE = dict(modules={"up": [3], "down": [1, 2]}, steps=3, lr=5e-4, batch=2, weight_decay=0.0, stop_loss=0.01)
 
 
 def covariance_weight(bench):
     """A quarter of the mean over tokens of k^T C^-1 k, which is the size of C: a lone request keeps 0.8 of its residual."""
-    return round(0.25 * len(bench.covariances[LAYERS[-1]]), 1)
+    return round(0.25 * len(bench.covariances[bench.layers[-1]]), 1)
 
 
 def null_space_threshold(bench):
     """In the widest gap of what the layers' spectra have in common, so that rounding moves no direction across it; or None."""
-    spectra = [torch.linalg.eigvalsh(bench.covariances[layer]).log() for layer in LAYERS]
+    spectra = [torch.linalg.eigvalsh(bench.covariances[layer]).log() for layer in bench.layers]
     low, high = (torch.stack([spectrum.quantile(q) for spectrum in spectra]) for q in (0.1, 0.9))
     together = torch.cat(spectra).sort().values
     middle = together[(together > low.max()) & (together < high.min())]
@@ -79,28 +84,31 @@ def null_space_threshold(bench):
 
 def sections(bench):
     """By name: the `editor` section, and how the requests are cut into batches."""
-    gate = {"gate": [2]} if "gate" in bench.net.paths else {}
+    gate, located = {"gate": [2]} if "gate" in bench.net.paths else {}, LOCATED | dict(layers=bench.layers)
     weight = dict(covariance_weight=covariance_weight(bench))
-    goldens = {"memit": (dict(method="memit", history=True, **weight, **LOCATED), TWO)}
-    if bench.folder.name in REPLAYED:
-        goldens["memit-replay"] = (dict(method="memit", targets="replay", **weight, **LOCATED), ONE)
+    goldens = {"memit": (dict(method="memit", history=True, **weight, **located), TWO)}
+    if bench.name in REPLAYED:
+        goldens["memit-replay"] = (dict(method="memit", targets="replay", **weight, **located), ONE)
         chunked = dict(values=VALUES | dict(steps=3, kl=0.0, chunk_tokens=4))
-        goldens["memit-chunks"] = (dict(method="memit", history=True, **weight, **LOCATED) | chunked, CHUNKED)
+        goldens["memit-chunks"] = (dict(method="memit", history=True, **weight, **located) | chunked, CHUNKED)
     if below := null_space_threshold(bench):
-        goldens["alphaedit"] = (dict(method="alphaedit", null_space_below=below, ridge=0.5, **LOCATED), TWO)
-    pmet = dict(method="pmet", **weight, **LOCATED) | dict(values=VALUES | dict(kl=0.02, nll_factor=1.5))
+        goldens["alphaedit"] = (dict(method="alphaedit", null_space_below=below, ridge=0.5, **located), TWO)
+    pmet = dict(method="pmet", **weight, **located) | dict(values=VALUES | dict(kl=0.02, nll_factor=1.5))
     up = {"up": [2, 3]} if "up" in bench.net.paths else {}
     modules = gate | up | {"down": [1]}
     trained = {kind: FINE_TUNE["modules"][kind] for kind in FINE_TUNE["modules"] if kind in bench.net.paths}
     if "experts" in bench.net.paths:  # of which the down projections alone are edited
-        modules = trained = {"down": LAYERS}
+        modules = trained = {"down": bench.layers}
     if "attn" in bench.net.paths:  # else what attention adds is the sum of several modules' outputs
         goldens["pmet"] = (pmet, ONE)
-    return goldens | {
-        "rome": (dict(method="rome", covariance=True, **LOCATED) | dict(layers=LAYERS[-1:]), ONE),
+    goldens |= {
+        "rome": (dict(method="rome", covariance=True, **located) | dict(layers=bench.layers[-1:]), ONE),
         "ultraedit": (dict(method="ultraedit", modules=modules, lr=1e-3, tokens="answer", batch=2), TWO),
         "ft": (dict(method="ft", **FINE_TUNE) | dict(modules=trained), MIXED),
     }
+    if bench.name not in FEW_METHODS:
+        return goldens
+    return {name: (goldens[name][0], goldens[name][1][:1]) for name in ("memit", "alphaedit", "rome", "ft")}
 
 
 def write(path, model, bench, section, batches):
@@ -112,17 +120,22 @@ def write(path, model, bench, section, batches):
         deltas = {weight: delta for weight, delta in deltas.items() if ".experts." not in weight or delta.norm() > 1e-12 * largest}
         for weight, delta in deltas.items():
             assert delta.isfinite().all() and delta.any(), weight
-            tensors[f"delta.{number}.{weight}"] = fresh.stored(weight, delta).contiguous()
+            tensors[f"delta.{number}.{fresh.name_in_file(weight)}"] = fresh.stored(weight, delta).contiguous()
     job = json.dumps(dict(editor=section, batches=batches, contexts=CONTEXTS))
     save_file(tensors, path, metadata={"format": "pt", "model": model, "job": job})
     return len(tensors) - 1
 
 
 def make_model(name, options):
-    start = time.time()
-    make_checkpoint(MODELS[name], options.out / name, options.tokenizer)
-    bench = FamilyBench(options.out / name)
-    bench.read_statistics(read_lines(options.corpus, LINES), LAYERS)
+    start, folder = time.time(), options.out / name
+    if name.endswith("-mxfp4"):
+        base = make_checkpoint(MODELS[name], options.out / f"{name}-base", options.tokenizer)
+        _, folder = mxfp4_twins(base, folder, options.out / f"{name}-plain")
+    else:
+        make_checkpoint(MODELS[name], folder, options.tokenizer)
+    bench = FamilyBench(folder)
+    bench.name, bench.layers = name, OWN_LAYERS.get(name, LAYERS)
+    bench.read_statistics(read_lines(options.corpus, LINES), bench.layers)
     print(f"{name}: {bench.tokens} tokens, {time.time() - start:.1f} s", flush=True)
     for golden, (section, places) in sections(bench).items():
         start = time.time()

@@ -12,7 +12,8 @@ namespace {
 constexpr const char* kPointNames[] = {"block input",      "attention input", "attention key",
                                        "attention output", "MLP input",       "gate output",
                                        "up output",        "MLP key",         "key of the MLP beside experts",
-                                       "MLP output",       "block output"};
+                                       "MLP output",       "block output",    "query vector",
+                                       "key vector",       "mixer key"};
 
 void check_replacement(HookSite site, const Tensor& before, const Tensor& after) {
   check_device(after, before.device(), "hook at " + site_text(site));
