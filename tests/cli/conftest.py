@@ -62,17 +62,18 @@ def end_server():
 
 
 class Lancet:
-    """Runs the program; jobs live in a folder of the test's own, and so does the statistics cache."""
+    """Runs the program; jobs live in a folder of the test's own, and so does the statistics cache where no other is named."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, cache=None):
         self.folder = folder
         self.out = folder / "out"
+        self.cache = cache or folder / "cache"
 
     def job(self, **changes):
         """The small job with dotted keys changed; None removes a key. `editor__values__lr=1` stands for editor.values.lr."""
         job = copy.deepcopy(SMALL_JOB)
         job["output"] = {"dir": str(self.out)}
-        job["statistics"]["cache"] = str(self.folder / "cache")
+        job["statistics"]["cache"] = str(self.cache)
         for dotted, value in changes.items():
             *parents, key = dotted.split("__")
             place = job
@@ -103,6 +104,18 @@ class Lancet:
         return pathlib.Path(shutil.copytree(DATA / "demo-model", self.folder / name))
 
 
+@pytest.fixture(scope="session")
+def shared_cache(tmp_path_factory):
+    """Of statistics that tests need and do not look at: each is made once."""
+    return tmp_path_factory.mktemp("statistics") / "cache"
+
+
 @pytest.fixture
-def lancet(tmp_path):
+def lancet(tmp_path, shared_cache):
+    return Lancet(tmp_path, shared_cache)
+
+
+@pytest.fixture
+def lancet_alone(tmp_path):
+    """With a cache of its own, which is empty."""
     return Lancet(tmp_path)
