@@ -11,7 +11,7 @@ import sys
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support"))
-from program_server import ProgramServer, can_be_ordered
+from program_server import KEPT_MEMORY, ProgramServer, can_be_ordered
 
 ROOT = pathlib.Path(__file__).parents[2]
 DATA = ROOT / "data"
@@ -48,7 +48,7 @@ _server = None
 def server():
     """One for the environment as it is: tests change it, and so do modules that they import."""
     global _server
-    environment = {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
+    environment = KEPT_MEMORY | {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
     if _server is None or _server.environment != environment:
         end_server()
         _server = ProgramServer(LANCET, environment)

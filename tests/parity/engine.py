@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "support"))
-from program_server import ProgramServer, can_be_ordered  # noqa: E402
+from program_server import KEPT_MEMORY, ProgramServer, can_be_ordered  # noqa: E402
 
 BUILD = Path(os.environ.get("LANCET_BUILD", ROOT / "build"))
 DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16, "f64": torch.float64}
@@ -37,7 +37,7 @@ def run_binary_raw(name, *arguments):
     if name not in _servers:
         folder = Path(tempfile.mkdtemp(prefix="lancet-parity-")) / "run"
         folder.mkdir()
-        _servers[name] = ProgramServer(binary, dict(os.environ)), folder
+        _servers[name] = ProgramServer(binary, KEPT_MEMORY | os.environ), folder
     server, folder = _servers[name]
     command = [str(binary), *map(str, arguments)]
     if not can_be_ordered(command):

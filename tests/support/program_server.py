@@ -6,7 +6,7 @@ import subprocess
 import threading
 
 
-# What was freed is used again: to have fresh pages cleared takes a tenth of a run's time.
+# For environments: what was freed is used again. To have fresh pages cleared takes a tenth of a run's time.
 KEPT_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(2**25), "MALLOC_TRIM_THRESHOLD_": str(2**32), "MALLOC_TOP_PAD_": str(2**24)}
 
 
@@ -22,7 +22,7 @@ class ProgramServer:
         folder = pathlib.Path(program).parent
         library = (folder if folder.name == "tests" else folder / "tests") / "liblancet_faults.so"
         self.environment = environment
-        environment = {**KEPT_MEMORY, **environment, "LD_PRELOAD": str(library), "LANCET_FAULTS_SERVE": "1"}
+        environment = {**environment, "LD_PRELOAD": str(library), "LANCET_FAULTS_SERVE": "1"}
         self.process = subprocess.Popen([str(program)], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def run(self, folder, arguments, variables=None, limit_s=120):
