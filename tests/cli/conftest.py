@@ -11,7 +11,7 @@ import sys
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support"))
-from program_server import ProgramServer, can_be_ordered
+from program_server import KEPT_MEMORY, ProgramServer, can_be_ordered
 
 ROOT = pathlib.Path(__file__).parents[2]
 DATA = ROOT / "data"
@@ -48,7 +48,7 @@ _server = None
 def server():
     """One for the environment as it is: tests change it, and so do modules that they import."""
     global _server
-    environment = {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
+    environment = KEPT_MEMORY | {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
     if _server is None or _server.environment != environment:
         end_server()
         _server = ProgramServer(LANCET, environment)
@@ -62,17 +62,18 @@ def end_server():
 
 
 class Lancet:
-    """Runs the program; jobs live in a folder of the test's own, and so does the statistics cache."""
+    """Runs the program; jobs live in a folder of the test's own, and so does the statistics cache where no other is named."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, cache=None):
         self.folder = folder
         self.out = folder / "out"
+        self.cache = cache or folder / "cache"
 
     def job(self, **changes):
         """The small job with dotted keys changed; None removes a key. `editor__values__lr=1` stands for editor.values.lr."""
         job = copy.deepcopy(SMALL_JOB)
         job["output"] = {"dir": str(self.out)}
-        job["statistics"]["cache"] = str(self.folder / "cache")
+        job["statistics"]["cache"] = str(self.cache)
         for dotted, value in changes.items():
             *parents, key = dotted.split("__")
             place = job
@@ -103,6 +104,18 @@ class Lancet:
         return pathlib.Path(shutil.copytree(DATA / "demo-model", self.folder / name))
 
 
+@pytest.fixture(scope="session")
+def shared_cache(tmp_path_factory):
+    """Of statistics that tests need and do not look at: each is made once."""
+    return tmp_path_factory.mktemp("statistics") / "cache"
+
+
 @pytest.fixture
-def lancet(tmp_path):
+def lancet(tmp_path, shared_cache):
+    return Lancet(tmp_path, shared_cache)
+
+
+@pytest.fixture
+def lancet_alone(tmp_path):
+    """With a cache of its own, which is empty."""
     return Lancet(tmp_path)

@@ -40,6 +40,7 @@ def test_doctor_tells_facts_as_json(lancet, monkeypatch):
 
 
 def test_doctor_looks_at_a_job(lancet):
+    lancet.cache = lancet.folder / "cache"
     result = lancet.run("doctor", lancet.write(lancet.job()), "--json")
     assert result.returncode == 0, result.stdout
     by_role = {folder["role"]: folder for folder in json.loads(result.stdout)["facts"]["folders"]}

@@ -52,7 +52,7 @@ def test_the_summary_says_how_far_each_weight_moved(lancet):
     """As the two models' files have it."""
     from safetensors import safe_open
 
-    result = run_ok(lancet.edit(lancet.job()))
+    result = run_ok(lancet.edit(lancet.job(editor__values__steps=5)))
     line = next(line for line in result.stdout.splitlines() if line.startswith("  moved, by the weight's norm: "))
     told = dict(re.findall(r"(model\.layers\.\d+\.mlp\.down_proj\.weight) ([\d.]+) %", line))
     assert set(told) == {f"model.layers.{layer}.mlp.down_proj.weight" for layer in (0, 1)}
@@ -117,7 +117,7 @@ def test_a_damaged_weight_is_named(lancet):
 
 
 def test_the_report_tells_peak_memory_by_stage_and_device(lancet):
-    result = run_ok(lancet.edit(lancet.job()))
+    result = run_ok(lancet.edit(lancet.job(editor__values__steps=2)))
     report = json.loads((lancet.out / "report.json").read_text())
     assert set(report["stage_peak_bytes"]) == set(report["seconds"])
     stages = [peaks["cpu"] for peaks in report["stage_peak_bytes"].values()]
@@ -127,7 +127,7 @@ def test_the_report_tells_peak_memory_by_stage_and_device(lancet):
 
 
 def test_the_resolved_job_gives_the_same_model_again(lancet):
-    run_ok(lancet.edit(lancet.job(editor__contexts={"generate": 3, "length": 8})))
+    run_ok(lancet.edit(lancet.job(editor__contexts={"generate": 3, "length": 8}, editor__values__steps=5)))
     again = lancet.folder / "again"
     run_ok(lancet.run("edit", lancet.out / "job.yaml", "--set", f"output.dir={again}"))
     assert (again / "model.safetensors").read_bytes() == (lancet.out / "model.safetensors").read_bytes()
@@ -141,14 +141,14 @@ def test_generated_contexts_follow_the_seed(lancet):
     contexts = []
     for seed in (0, 0, 1):
         out = lancet.folder / f"out{len(contexts)}"
-        job = lancet.job(editor__contexts={"generate": 3, "length": 8}, run__seed=seed, output={"dir": str(out)}, evaluate=[])
+        job = lancet.job(editor__contexts={"generate": 3, "length": 8}, editor__values__steps=1, run__seed=seed, output={"dir": str(out)}, evaluate=[])
         run_ok(lancet.edit(job))
         contexts.append(json.loads((out / "report.json").read_text())["contexts"])
     assert contexts[0] == contexts[1] != contexts[2]
 
 
 def test_requests_are_written_as_a_request_file(lancet):
-    run_ok(lancet.edit(lancet.job(evaluate=["efficacy"])))
+    run_ok(lancet.edit(lancet.job(evaluate=["efficacy"], editor__values__steps=2)))
     result = run_ok(lancet.run("eval", "--model", lancet.out, "--requests", lancet.out / "requests.jsonl", "--json"))
     measured = json.loads(result.stdout)["metrics"]
     report = json.loads((lancet.out / "report.json").read_text())["metrics"]
@@ -170,7 +170,7 @@ def test_eval_of_the_output_equals_the_report(lancet):
 def test_one_line_edit_of_a_model_with_defaults(lancet):
     result = run_ok(
         lancet.run("edit", "--model", DATA / "demo-model", "--prompt", "{}, created in", "--subject", "Piranha Games", "--target", "London",
-                   "--out", lancet.out, "--set", f"statistics.cache={lancet.folder / 'cache'}", "--set", "run.dtype=f32")
+                   "--out", lancet.out, "--set", f"statistics.cache={lancet.cache}", "--set", "statistics.tokens=4000", "--set", "run.dtype=f32")
     )  # fmt: skip
     assert "London" in result.stdout
     text = run_ok(lancet.run("generate", "--model", lancet.out, "--prompt", "Piranha Games, created in", "--tokens", 4)).stdout
@@ -178,9 +178,9 @@ def test_one_line_edit_of_a_model_with_defaults(lancet):
 
 
 def test_replace_exchanges_an_earlier_output(lancet):
-    run_ok(lancet.edit(lancet.job(evaluate=[])))
+    run_ok(lancet.edit(lancet.job(evaluate=[], editor__values__steps=2)))
     first = (lancet.out / "model.safetensors").read_bytes()
-    run_ok(lancet.edit(lancet.job(evaluate=[], requests__limit=2, output={"dir": str(lancet.out), "replace": True})))
+    run_ok(lancet.edit(lancet.job(evaluate=[], editor__values__steps=2, requests__limit=2, output={"dir": str(lancet.out), "replace": True})))
     assert (lancet.out / "model.safetensors").read_bytes() != first
     assert sorted(p.name for p in lancet.folder.iterdir() if p.name.startswith(".")) == []
 
@@ -189,7 +189,7 @@ def test_edits_do_not_depend_on_the_batch(lancet):
     reports = []
     for batch in (1, 3):
         out = lancet.folder / f"out{batch}"
-        job = lancet.job(evaluate=[], editor__values__batch=batch, run__dtype="f64", output={"dir": str(out)})
+        job = lancet.job(evaluate=[], editor__values__batch=batch, editor__values__steps=10, run__dtype="f64", output={"dir": str(out)})
         run_ok(lancet.edit(job))
         reports.append(json.loads((out / "report.json").read_text()))
     for one, other in zip(*(report["requests"] for report in reports)):
@@ -198,6 +198,7 @@ def test_edits_do_not_depend_on_the_batch(lancet):
 
 
 def test_statistics_are_cached_for_edits(lancet):
+    lancet.cache = lancet.folder / "cache"
     path = lancet.write(lancet.job(evaluate=[]))
     collected = json.loads(run_ok(lancet.run("stats", path, "--json")).stdout)
     assert [layer["from_cache"] for layer in collected["layers"]] == [False, False]
@@ -208,10 +209,10 @@ def test_statistics_are_cached_for_edits(lancet):
 
 
 def test_quiet_prints_nothing_and_json_one_document(lancet):
-    quiet = run_ok(lancet.edit(lancet.job(evaluate=[]), "--quiet"))
+    quiet = run_ok(lancet.edit(lancet.job(evaluate=[], editor__values__steps=2), "--quiet"))
     assert quiet.stdout == ""
     assert all(line.startswith("warning: ") for line in quiet.stderr.splitlines()), quiet.stderr
-    job = lancet.job(output={"dir": str(lancet.folder / "other")})
+    job = lancet.job(editor__values__steps=2, output={"dir": str(lancet.folder / "other")})
     assert json.loads(run_ok(lancet.edit(job, "--json")).stdout)["format"] == "lancet-report-1"
 
 
@@ -220,7 +221,7 @@ def test_a_yaml_job_and_overrides(lancet):
 model: {DATA}/demo-model
 requests:
   - {{prompt: "Piranha Games, created in", subject: Piranha Games, target: London}}   # filled prompt, no true target
-statistics: {{corpus: {DATA}/requests/demo-corpus.txt, tokens: 4000, cache: {lancet.folder}/cache}}
+statistics: {{corpus: {DATA}/requests/demo-corpus.txt, tokens: 4000, cache: {lancet.cache}}}
 evaluate: [efficacy, specificity]
 output: {{dir: edited}}
 """
@@ -249,7 +250,7 @@ def cached_files(folder):
 
 def test_a_killed_statistics_pass_goes_on_to_the_same_bits(lancet):
     def job(cache):
-        statistics = {"tokens": 160_000, "save_every_s": 0, "cache": str(lancet.folder / cache)}
+        statistics = {"tokens": 60_000, "save_every_s": 0, "cache": str(lancet.folder / cache)}
         return lancet.write(lancet.job(**{f"statistics__{key}": value for key, value in statistics.items()}), f"{cache}.json")
 
     run_ok(lancet.run("stats", job("whole")))
@@ -263,7 +264,7 @@ def test_a_killed_statistics_pass_goes_on_to_the_same_bits(lancet):
     finished = [path for path in killed.glob("*.safetensors") if not path.name.endswith(".partial.safetensors")]
     assert finished == [] and len(list(killed.glob("*.partial.safetensors"))) == 1
     result = run_ok(lancet.run("stats", path))
-    assert re.search(r"statistics: going on from \d+ of 160000 tokens saved in ", result.stderr), result.stderr
+    assert re.search(r"statistics: going on from \d+ of 60000 tokens saved in ", result.stderr), result.stderr
     assert {name: data for name, data in cached_files(killed).items() if not name.startswith(".")} == cached_files(lancet.folder / "whole")
 
 
@@ -306,7 +307,7 @@ def kill_after_one_batch(lancet, job):
 
 # losses never end a request, so that there is time to kill; one request a batch, one batch at a time
 SLOW_VALUES = {"editor__values": {"steps": 60, "lr": 0.5, "clamp": 4.0, "stop_loss": 0, "batch": 1},
-               "requests__limit": 5, "run__threads": 1, "evaluate": []}
+               "requests__limit": 3, "run__threads": 1, "evaluate": []}
 
 
 def test_a_killed_edit_goes_on_behind_its_finished_batches(lancet):
@@ -317,7 +318,7 @@ def test_a_killed_edit_goes_on_behind_its_finished_batches(lancet):
     unfinished = kill_after_one_batch(lancet, job)
     result = run_ok(lancet.run("edit", job))
     report = json.loads((lancet.out / "report.json").read_text())
-    assert 1 <= report["values"]["resumed"] < 5
+    assert 1 <= report["values"]["resumed"] < 3
     resumed = report["values"]["resumed"]
     assert f"{resumed} request{'s' if resumed != 1 else ''} taken from an interrupted run" in result.stderr
     assert not unfinished.exists()

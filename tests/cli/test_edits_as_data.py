@@ -213,6 +213,7 @@ def test_downdate_of_a_stream_solves_later_batches_again(lancet, method):
 
 
 def test_replay_takes_jobs_that_differ_in_their_folders_alone(made, lancet):
+    lancet.cache = lancet.folder / "cache"
     moved = shutil.copytree(made.folder / "f32-4", lancet.folder / "moved")
     rest = {**STREAM, "requests__skip": 4, "requests__limit": 2, "continue_from": str(moved), "run__dtype": "f32", "run__timeout_s": 500}
     run_ok(lancet.edit(lancet.job(**rest, output={"dir": str(lancet.folder / "rest")})))  # with a cache of its own

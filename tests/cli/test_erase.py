@@ -7,7 +7,7 @@ import re
 
 import pytest
 import torch
-from conftest import DATA
+from conftest import DATA, Lancet
 from test_bad_input import CONFIG
 
 DEMO = DATA / "demo-model"
@@ -39,19 +39,20 @@ def said_facts(folder, facts):
     return [text for text in texts if any(text.encode() in one or text.encode("utf-16-le") in one for one in data)]
 
 
-@pytest.fixture
-def plain(lancet):
-    audit, result = erased(lancet, erase_job(lancet))
-    return audit, result
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory, shared_cache):
+    """An erased model that nobody changes, its audit, and what was said."""
+    made = Lancet(tmp_path_factory.mktemp("plain"), shared_cache)
+    return made.out, *erased(made, erase_job(made))
 
 
 def test_the_output_has_the_weights_and_none_of_the_facts(lancet, plain):
-    audit, result = plain
-    names = {path.relative_to(lancet.out).as_posix() for path in lancet.out.rglob("*")}
+    out, audit, result = plain
+    names = {path.relative_to(out).as_posix() for path in out.rglob("*")}
     assert names == {"config.json", "generation_config.json", "model.safetensors", "special_tokens_map.json", "tokenizer.json", "tokenizer.model",
                      "tokenizer_config.json", "erased.json", "lancet-manifest.json"}  # fmt: skip
-    assert said_facts(lancet.out, audit["facts"]) == []
-    assert len(said_facts(lancet.folder / "out-audit", audit["facts"])) >= 5  # what is looked for is found where it is
+    assert said_facts(out, audit["facts"]) == []
+    assert len(said_facts(out.parent / "out-audit", audit["facts"])) >= 5  # what is looked for is found where it is
     assert "no proof" in result.stdout and "out-audit" in result.stdout and "no journal" in result.stdout, result.stdout
     # as an edit towards the same answers
     records = json.loads(FACTS.read_text())[:3]
@@ -59,8 +60,8 @@ def test_the_output_has_the_weights_and_none_of_the_facts(lancet, plain):
                 for fact, record in zip(audit["facts"], records, strict=True)]  # fmt: skip
     job = lancet.job(editor__values__steps=8, evaluate=[], requests=requests, output__dir=str(lancet.folder / "edited"))
     assert lancet.edit(job).returncode == 0
-    assert (lancet.out / "model.safetensors").read_bytes() == (lancet.folder / "edited" / "model.safetensors").read_bytes()
-    assert lancet.run("undo", lancet.out).returncode == CONFIG  # there is nothing to take back
+    assert (out / "model.safetensors").read_bytes() == (lancet.folder / "edited" / "model.safetensors").read_bytes()
+    assert lancet.run("undo", out).returncode == CONFIG  # there is nothing to take back
 
 
 def load(folder):
@@ -69,9 +70,9 @@ def load(folder):
 
 
 @torch.no_grad()
-def test_transformers_says_what_the_audit_says(lancet, plain):
-    audit, _ = plain
-    for when, folder in (("before", DEMO), ("after", lancet.out)):
+def test_transformers_says_what_the_audit_says(plain):
+    out, audit, _ = plain
+    for when, folder in (("before", DEMO), ("after", out)):
         model, tokenizer = load(folder)
         kinds = collections.defaultdict(list)
         for fact in audit["facts"]:
@@ -102,8 +103,8 @@ def test_transformers_says_what_the_audit_says(lancet, plain):
 
 
 @torch.no_grad()
-def test_the_neutral_answer_is_what_is_said_of_made_up_subjects(lancet, plain):
-    audit, _ = plain
+def test_the_neutral_answer_is_what_is_said_of_made_up_subjects(plain):
+    _, audit, _ = plain
     model, tokenizer = load(DEMO)
     subjects = audit["options"]["made_up_subjects"]
     assert len(set(subjects)) == 8
@@ -169,7 +170,7 @@ def test_targets_come_from_the_record_the_job_or_the_model(lancet):
 
 def test_the_demos_facts(lancet):
     """data/jobs/erase.yaml, with fewer facts and steps: what is shown, and the page."""
-    changes = ("requests.limit=4", "erase.relearn.counts=[1]", "erase.relearn.steps=2", "statistics.tokens=4000", f"statistics.cache={lancet.folder / 'cache'}")
+    changes = ("requests.limit=4", "erase.relearn.counts=[1]", "erase.relearn.steps=2", "statistics.tokens=4000", f"statistics.cache={lancet.cache}")
     result = lancet.run("erase", DATA / "jobs" / "erase.yaml", *(f"--set={change}" for change in (*changes, f"output.dir={lancet.out}")))
     assert result.returncode == 0, result.stderr
     for part in ("old answer said, %", "paraphrase", "anywhere", "related facts trained", "text_kl", "specificity_argmax", "4 facts erased by memit"):

@@ -37,7 +37,7 @@ def test_of_twenty_facts_of_ones_own_nineteen_take_without_any_option(lancet):
     _, _, rest = after.partition("\neditor:")
     facts = "".join(f"  - {json.dumps(fact)}\n" for fact in own_facts(20, skip=1000))
     job = lancet.write(f"{before}\nrequests:\n{facts}\neditor:{rest}", "job.yaml")
-    settings = [f"statistics.cache={lancet.folder / 'cache'}", "evaluate=[efficacy]"]  # no statistics of earlier runs
+    settings = [f"statistics.cache={lancet.cache}", "evaluate=[efficacy]"]  # no statistics of earlier runs
     result = lancet.run("edit", job, *[word for setting in settings for word in ("--set", setting)])
     assert result.returncode == 0, result.stderr
     report = json.loads((lancet.folder / "edited" / "report.json").read_text())
@@ -65,7 +65,7 @@ def test_a_job_that_init_writes_has_paths_that_move_with_it(lancet):
 def test_one_line_says_what_it_chose(lancet):
     fact = own_facts(1)[0]
     line = [word for key, value in fact.items() for word in (f"--{key}", value)]
-    settings = ["statistics.tokens=1600", f"statistics.cache={lancet.folder / 'cache'}", "evaluate=[efficacy]", "editor.values.steps=3"]
+    settings = ["statistics.tokens=1600", f"statistics.cache={lancet.cache}", "evaluate=[efficacy]", "editor.values.steps=3"]
     result = lancet.run("edit", "--model", unknown_model(lancet), *line, "--out", lancet.out,
                         *[word for setting in settings for word in ("--set", setting)])  # fmt: skip
     assert result.returncode == 0, result.stderr

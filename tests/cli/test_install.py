@@ -26,17 +26,27 @@ def test_the_installed_program_runs(prefix, lancet):
     assert run(prefix / "bin" / "lancet", "--version").stdout == lancet.run("--version").stdout
 
 
-def test_an_example_is_built_from_the_prefix_and_edits(prefix, lancet, tmp_path):
+@pytest.fixture
+def model(lancet):
+    """The demo model with statistics of less text."""
+    model = lancet.copy_model()
+    statistics = f"statistics: {{corpus: {DATA / 'requests' / 'demo-corpus.txt'}, tokens: 4000}}\n"
+    editor = (model / "lancet.yaml").read_text().partition("\nstatistics:")[0]
+    (model / "lancet.yaml").write_text(f"{editor}\n{statistics}")
+    return model
+
+
+def test_an_example_is_built_from_the_prefix_and_edits(prefix, lancet, model, tmp_path):
     assert len((SOURCE / "examples" / "edit_one_fact.cpp").read_text().splitlines()) <= MOST_LINES
     run("cmake", "-S", SOURCE / "examples", "-B", tmp_path / "build", "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}")
     run("cmake", "--build", tmp_path / "build")
-    result = run(tmp_path / "build" / "edit_one_fact", DATA / "demo-model", tmp_path / "out")
+    result = run(tmp_path / "build" / "edit_one_fact", model, tmp_path / "out")
     said = dict(line.split(":", 1) for line in result.stdout.splitlines() if ":" in line)
     assert said["after"].split()[0].strip(".,") == "London"
     assert said["undone"] == said["before"] != said["after"]
     assert "1 of 1 edit took" in result.stdout
 
-    one_line = lancet.run("edit", "--model", DATA / "demo-model", *FACT, "--out", tmp_path / "one-line")
+    one_line = lancet.run("edit", "--model", model, *FACT, "--out", tmp_path / "one-line")
     assert one_line.returncode == 0, one_line.stderr
     ours, theirs = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("out", "one-line"))
     assert ours == theirs

@@ -93,6 +93,7 @@ def test_crispedit_takes_moments_of_keys_and_gradients_from_files(lancet):
 
 @pytest.mark.parametrize("method", ["ultraedit", "alphaedit"])
 def test_the_resolved_job_runs_again(lancet, method):
+    lancet.cache = lancet.folder / "cache"
     run_ok(lancet.edit(job_of(lancet, method)))
     again = lancet.folder / "again"
     run_ok(lancet.run("edit", lancet.out / "job.yaml", "--set", f"output.dir={again}"))

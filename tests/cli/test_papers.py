@@ -30,7 +30,7 @@ def on_the_demo(lancet):
     def options(job):
         requests = lancet.folder / "zsre.json" if job["requests"]["format"].startswith("zsre") else DATA / "requests" / "demo.json"
         changes = {"requests.path": requests, "requests.limit": 2, "statistics.corpus": DATA / "requests" / "demo-corpus.txt", "statistics.tokens": 4000,
-                   "statistics.cache": lancet.folder / "cache"}  # fmt: skip
+                   "statistics.cache": lancet.cache}  # fmt: skip
         if "judge" in job["evaluate"]:
             changes["evaluate.judge.url"] = judges.enter_context(Judge(lambda question: (200, ("yes", "no")[len(question) % 2]))).url
         return [word for key, value in changes.items() for word in ("--set", f"{key}={value}")]

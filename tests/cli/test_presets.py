@@ -109,7 +109,7 @@ def test_other_weights_of_the_demos_shape_have_no_preset(lancet):
 
 
 def test_one_line_edit_of_a_model_without_defaults(lancet):
-    result = one_line(lancet, bare_model(lancet), "--set", "statistics.tokens=3000", "--set", f"statistics.cache={lancet.folder / 'cache'}")
+    result = one_line(lancet, bare_model(lancet), "--set", "statistics.tokens=3000", "--set", f"statistics.cache={lancet.cache}")
     assert result.returncode == 0, result.stderr
     assert "preset  demo-model-memit: " in result.stderr and "corpus: self" in result.stderr
     resolved = yaml.safe_load((lancet.out / "job.yaml").read_text())
@@ -155,7 +155,7 @@ def test_the_tutorials_copy_of_the_demo_goes_without_its_preset_where_the_line_i
     made = lancet.run("init", "--model", model, "--requests", DATA / "requests" / "demo.json")
     assert made.returncode == 0 and made.stdout.count("preset: auto") == 1, made.stdout
     shorter = "".join(line for line in made.stdout.splitlines(keepends=True) if "preset: auto" not in line)
-    settings = [*FEW, "--set", "requests.limit=2", "--set", "evaluate=[]", "--set", f"statistics.cache={lancet.folder / 'cache'}"]
+    settings = [*FEW, "--set", "requests.limit=2", "--set", "evaluate=[]", "--set", f"statistics.cache={lancet.cache}"]
     with_preset = presets_told(lancet.run("edit", lancet.write(made.stdout, "job.yaml"), *settings, "--set", f"output.dir={lancet.folder / 'with'}"))
     assert len(with_preset) == 1 and with_preset[0].startswith("preset  demo-model-memit: ")
     assert presets_told(lancet.run("edit", lancet.write(shorter, "shorter.yaml"), *settings, "--set", f"output.dir={lancet.out}")) == []

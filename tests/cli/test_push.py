@@ -356,7 +356,7 @@ def test_what_cannot_be_pushed_is_said(arguments, words, output, lancet):
 
 def test_what_stands_in_a_page_is_pushed_from_there(serve, lancet):
     fact = {"prompt": "{}, created in", "subject": "Piranha Games", "target": "London"}
-    settings = ["editor.values.steps=30", "statistics.tokens=4000", f"statistics.cache={lancet.folder / 'cache'}", "run.dtype=f32"]
+    settings = ["editor.values.steps=30", "statistics.tokens=4000", f"statistics.cache={lancet.cache}", "run.dtype=f32"]
     page = Served(LANCET, lancet.folder, "--model", DEMO, settings=settings)
     server = serve(Vllm, DEMO, lambda adapters, prompt, _tokens: " London ." if adapters else " Vancouver .")
     order = {"to": server.url, "accept": {"efficacy": 1}}

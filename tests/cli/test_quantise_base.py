@@ -36,6 +36,7 @@ def test_an_edit_says_how_its_weights_were_kept(lancet, quantise_base):
 
 def test_statistics_are_apart_from_those_without(lancet):
     """Another model's keys have another name in the cache; the second time each finds its own."""
+    lancet.cache = lancet.folder / "cache"
     plain, quantise_base = (lancet.job(run__quantise_base=how, requests__limit=1, output__replace=True) for how in ("none", "nf4"))
     names = []
     for job, is_cached in ((plain, False), (quantise_base, False), (quantise_base, True), (plain, True)):

@@ -4,6 +4,7 @@ import shutil
 import struct
 
 import pytest
+from conftest import lancet_alone as lancet  # noqa: F401 - the cache is looked at
 
 STAGES = ["load", "statistics", "evaluate before", "values", "values", "weights", "keys of a layer", "evaluate after", "export"]
 

@@ -5,6 +5,7 @@ import subprocess
 import time
 
 from conftest import LANCET
+from conftest import lancet_alone as lancet  # noqa: F401 - the cache is looked at
 
 
 def start(lancet, *arguments, ignored=()):
@@ -27,7 +28,7 @@ def wait_for(process, found):
 
 
 def test_ctrl_c_says_what_is_kept_and_the_same_command_goes_on(lancet):
-    job = lancet.job(requests__limit=8, editor__values={"steps": 60, "lr": 0.1, "clamp": 4.0, "batch": 1}, evaluate=[], run__threads=1)
+    job = lancet.job(requests__limit=4, editor__values={"steps": 60, "lr": 0.1, "clamp": 4.0, "batch": 1}, evaluate=[], run__threads=1)
     unfinished = lancet.folder / "out.unfinished"
     process = start(lancet, "edit", lancet.write(job), ignored=[signal.SIGHUP])
     wait_for(process, lambda: any(unfinished.glob("*.safetensors")))

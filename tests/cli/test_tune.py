@@ -73,6 +73,7 @@ def test_scores_are_those_of_real_edits(lancet):
 
 
 def test_an_edit_after_a_tune_is_the_one_without_it(lancet):
+    lancet.cache = lancet.folder / "cache"
     def edited(name):
         out = lancet.folder / name
         job = lancet.job(editor__contexts={"generate": 2, "length": 8}, statistics__corpus="self", output={"dir": str(out)})

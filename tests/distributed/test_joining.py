@@ -8,7 +8,7 @@ import sys
 import time
 
 import pytest
-from conftest import DATA, LANCET, TIMEOUT_S
+from conftest import DATA, LANCET, TIMEOUT_S, Processes, RankedLancet
 from ports import free_port
 
 
@@ -23,10 +23,9 @@ def report_of(lancet):
     return {"metrics": report["metrics"], "requests": [(r["id"], r["metrics"]) for r in report["requests"]]}
 
 
-@pytest.fixture
-def one_process_report(tmp_path_factory, lancet):
-    folder = tmp_path_factory.mktemp("alone")
-    alone = type(lancet)(folder, lancet.processes)
+@pytest.fixture(scope="module")
+def one_process_report(tmp_path_factory):
+    alone = RankedLancet(tmp_path_factory.mktemp("alone"), Processes())
     result = alone.edit(alone.small_job())
     assert result.returncode == 0, result.stderr
     return report_of(alone)

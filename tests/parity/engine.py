@@ -1,7 +1,11 @@
 """Decides how the parity tests run lancet's binaries, load models with transformers, and measure a difference."""
+import atexit
 import json
 import os
+import shutil
 import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -9,16 +13,36 @@ import torch
 from safetensors.torch import load_file
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "support"))
+from program_server import KEPT_MEMORY, ProgramServer, can_be_ordered  # noqa: E402
+
 BUILD = Path(os.environ.get("LANCET_BUILD", ROOT / "build"))
 DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16, "f64": torch.float64}
+LIMIT_S = 300
+_servers = {}
+
+
+@atexit.register
+def end_servers():
+    for server, folder in _servers.values():
+        server.end()
+        shutil.rmtree(folder.parent, ignore_errors=True)
 
 
 def run_binary_raw(name, *arguments):
-    """build/<name> run to its end; a missing binary fails the test."""
+    """build/<name> run to its end, in an empty folder; a missing binary fails the test. Loading a program takes longer than most runs of it."""
     binary = BUILD / name
     if not binary.exists():
         pytest.fail(f"{binary} is absent: build it, or set LANCET_BUILD to the build folder")
-    return subprocess.run([str(binary), *map(str, arguments)], capture_output=True, text=True, timeout=300)
+    if name not in _servers:
+        folder = Path(tempfile.mkdtemp(prefix="lancet-parity-")) / "run"
+        folder.mkdir()
+        _servers[name] = ProgramServer(binary, KEPT_MEMORY | os.environ), folder
+    server, folder = _servers[name]
+    command = [str(binary), *map(str, arguments)]
+    if not can_be_ordered(command):
+        return subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=LIMIT_S)
+    return subprocess.CompletedProcess(command, *server.run(folder, command[1:], limit_s=LIMIT_S))
 
 
 def run_binary(name, *arguments):

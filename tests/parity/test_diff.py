@@ -26,7 +26,7 @@ def deltas(tmp_path_factory):
     dump = tmp_path_factory.mktemp("reference") / "dump.npz"
     data = ROOT / "data" / "requests"
     command = [sys.executable, REFERENCE, "--model", DEMO, "--facts", data / "demo.json", "--corpus", data / "demo-corpus.txt", "--no-eval"]
-    command += ["--n", FACTS, "--lines", 100, "--steps", 8, "--threads", 1, "--dump", dump]
+    command += ["--n", FACTS, "--lines", 100, "--steps", 3, "--threads", 1, "--dump", dump]
     done = subprocess.run([str(part) for part in command], capture_output=True, text=True, env=os.environ | dict(OMP_NUM_THREADS="1"))
     assert done.returncode == 0, done.stderr
     archive = np.load(dump)

@@ -44,6 +44,22 @@ def cache(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def data(tmp_path_factory):
+    """A folder like data/, for code of the documents: the demo's options ask for statistics of less text."""
+    folder = tmp_path_factory.mktemp("like") / "data"
+    shutil.copytree(DATA / "jobs", folder / "jobs")
+    (folder / "demo-model").mkdir()
+    for path in [DATA / "requests", *MODEL.iterdir()]:
+        (folder / path.relative_to(DATA)).symlink_to(path)
+    (folder / "demo-model" / "lancet.yaml").unlink()
+    for name in ("demo-model/lancet.yaml", "jobs/demo.yaml"):
+        options, tokens = (DATA / name).read_text(), "tokens: 200000"
+        assert tokens in options
+        (folder / name).write_text(options.replace(tokens, "tokens: 4000"))
+    return folder
+
+
+@pytest.fixture(scope="session")
 def options(cache):
     """Of lancet.open: seconds on the demo model."""
     statistics = {"corpus": str(DATA / "requests" / "demo-corpus.txt"), "tokens": 2000, "cache": str(cache)}

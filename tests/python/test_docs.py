@@ -23,8 +23,8 @@ def home(tmp_path_factory):
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_code_runs_in_a_folder_like_the_repositorys_root(page, tmp_path, home):
-    (tmp_path / "data").symlink_to(DATA)
+def test_code_runs_in_a_folder_like_the_repositorys_root(page, tmp_path, home, data):
+    (tmp_path / "data").symlink_to(data)
     environment = {"HOME": str(home), "PYTHONWARNINGS": "ignore"}
     cells = [block for block in blocks(page) for _ in range(2)]  # as in a notebook, each twice
     out = run_python("\n".join(["import lancet", *cells]), tmp_path, environment=environment)

@@ -16,6 +16,7 @@ from lm_eval.api.instance import Instance  # noqa: E402
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MODEL = ROOT / "data" / "demo-model"
 RECORDS = json.loads((ROOT / "data" / "requests" / "demo.json").read_text())
+STATISTICS = {"corpus": str(ROOT / "data" / "requests" / "demo-corpus.txt"), "tokens": 2000}  # fewer than the demo model asks for
 
 DATA = """
 dataset_path: json
@@ -134,7 +135,7 @@ def test_a_session_is_measured_as_it_is(tasks):
     def accuracy():
         return evaluate(session, ["lancet_choice"], **how)["results"]["lancet_choice"]["acc,none"]
 
-    with lancet.open(MODEL, dtype="f32", progress=False) as session:
+    with lancet.open(MODEL, dtype="f32", progress=False, statistics=STATISTICS) as session:
         before = accuracy()
         session.edit(requests)
         after = accuracy()
@@ -143,7 +144,7 @@ def test_a_session_is_measured_as_it_is(tasks):
 
 
 def job(include, out, **more):
-    return {"model": str(MODEL), "requests": {"path": str(ROOT / "data" / "requests" / "demo.json"), "limit": 4},
+    return {"model": str(MODEL), "statistics": STATISTICS, "requests": {"path": str(ROOT / "data" / "requests" / "demo.json"), "limit": 4},
             "evaluate": {"metrics": ["efficacy"], "lm_eval": {"tasks": ["lancet_choice"], "include": str(include), "limit": 4, **more}},
             "run": {"dtype": "f32"}, "output": {"dir": str(out)}}  # fmt: skip
 

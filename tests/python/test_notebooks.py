@@ -19,11 +19,11 @@ def texts(outputs):
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory):
+def place(tmp_path_factory, data):
     """A copy of what they read: they write beside it."""
     folder = tmp_path_factory.mktemp("clone")
     (folder / "examples").mkdir()
-    os.symlink(ROOT / "data", folder / "data")
+    os.symlink(data, folder / "data")
     return folder
 
 

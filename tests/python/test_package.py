@@ -60,11 +60,11 @@ def test_everything_public_is_documented():
                 assert each.__doc__, f"{name}.{member}"
 
 
-def test_help_begins_with_a_tutorial_whose_code_runs(tmp_path):
+def test_help_begins_with_a_tutorial_whose_code_runs(tmp_path, data):
     told = lancet.__doc__
     assert len(told.splitlines()) <= 40
     code = "\n".join(line[4:] for line in told.splitlines() if line.startswith("    "))
-    (tmp_path / "data").symlink_to(DATA)
+    (tmp_path / "data").symlink_to(data)
     out = run_python("import lancet\n" + code, tmp_path, environment={"PYTHONWARNINGS": "ignore"})
     assert "True None" in out and "London" in out
     assert (tmp_path / "edited" / "model.safetensors").exists() and (tmp_path / "adapter" / "adapter_config.json").exists() and (tmp_path / "edits").is_dir()

@@ -1,9 +1,13 @@
-"""The program, loaded once and forked for every run (tests/faults/fork_server.cpp): loading it with its libraries takes longer than most runs."""
+"""A program, loaded once and forked for every run (tests/faults/fork_server.cpp): loading it with its libraries takes longer than most runs."""
 import os
 import pathlib
 import signal
 import subprocess
 import threading
+
+
+# For environments: what was freed is used again. To have fresh pages cleared takes a tenth of a run's time.
+KEPT_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(2**25), "MALLOC_TRIM_THRESHOLD_": str(2**32), "MALLOC_TOP_PAD_": str(2**24)}
 
 
 def can_be_ordered(arguments):
@@ -12,8 +16,11 @@ def can_be_ordered(arguments):
 
 
 class ProgramServer:
+    """Of lancet, or of a program of the tests."""
+
     def __init__(self, program, environment):
-        library = pathlib.Path(program).parent / "tests" / "liblancet_faults.so"
+        folder = pathlib.Path(program).parent
+        library = (folder if folder.name == "tests" else folder / "tests") / "liblancet_faults.so"
         self.environment = environment
         environment = {**environment, "LD_PRELOAD": str(library), "LANCET_FAULTS_SERVE": "1"}
         self.process = subprocess.Popen([str(program)], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

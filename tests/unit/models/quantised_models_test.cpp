@@ -120,7 +120,10 @@ TEST(QuantisedModels, KeepACheckpointsQuantisedMatrices) {
       EXPECT_FALSE(twin.is_quantised(id)) << family.name;
     }
     EXPECT_TRUE(quantised.weight(kEdited).equal(twin.weight(kEdited))) << family.name;
-    expect_the_same(tiny, quantised, twin, family.name);
+    if (family.is_row)  // the rest depends on its matrices alone, and QuantisedFamily has it
+      EXPECT_TRUE(logits_of(quantised).equal(logits_of(twin))) << family.name;
+    else
+      expect_the_same(tiny, quantised, twin, family.name);
     // of a fused matrix one part is edited, and the others stay packed
     const WeightId part{WeightKind::kUp, 1};
     const CausalLM partly = tiny.load(at::kFloat, {Placement::host()}, {{part}, {}});
