@@ -12,7 +12,10 @@
 
 namespace lancet {
 
-/// Keys of earlier edits, running normalisers, anchors: named tensors on the host.
+/// Named tensors on the host. Those of edits have a column each, batch after batch: `keys.<layer>` (history; with a
+/// text budget T k below k), `curvature.{keys,gradients}.<layer>` (crispedit), `texts.{ids,sizes}` (revisit). The
+/// others are a method's own: `lost.<layer>` (error feedback), `norm_anchor.<layer>`, `auto.<option>.<layer>`,
+/// `normaliser.<in>x<out>.{count,mean,squares,scatter}`.
 struct EditorState {
   std::map<std::string, Tensor> tensors;
   int64_t edits = 0;  ///< requests edited so far
