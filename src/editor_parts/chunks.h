@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "lancet/training/values.h"
+#include "lancet/editing/editor.h"
 
 namespace lancet {
 

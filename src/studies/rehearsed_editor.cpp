@@ -85,7 +85,7 @@ class RehearsedContext final : public EditContext {
   EditMeasurements& measured_;
   Meter& meter_;
   mutable std::optional<int64_t> layer_;
-  mutable int64_t n_found_ = 0, steps_ = 0;  ///< of the values that were asked for since the last first chunks
+  mutable int64_t n_found_ = 0, steps_ = 0;  ///< values asked for since the last first chunks, and their steps
 };
 
 /// The first requests whose prompts, in all contexts, fill a forward pass.

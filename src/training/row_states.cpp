@@ -66,7 +66,6 @@ class RowPack {
     }
   };
 
-  /// Each token once: rows of a request that begin alike share it, and what is held there.
   HeldPlaces held_places() const {
     std::map<int64_t, std::span<const double>> by_token;
     for (size_t i = 0; i < members_.size(); ++i)
@@ -177,7 +176,6 @@ std::vector<std::vector<int64_t>> parts_at_peace(const TokenRows& rows) {
   return parts;
 }
 
-/// Rows that are run together.
 std::vector<std::vector<int64_t>> plan_row_packs(const CausalLM& model, const TokenRows& rows) {
   std::vector<std::vector<int64_t>> packs;
   for (const std::vector<int64_t>& part : parts_at_peace(rows)) {

@@ -22,9 +22,8 @@ struct RowStates {
   std::vector<std::vector<int64_t>> earlier;  ///< each row's tokens before the lookup token, as places in the pool
 };
 
-/// Runs every layer on the tokens before the lookup tokens, and those below `first`'s on all tokens; the rows' held
-/// deltas are added at `first`, a layer's kBlockIn or kMlpOut. What rows begin with alike is run once. Without
-/// gradients.
+/// Runs every layer on the tokens before the lookup tokens, and those below `first`'s on all tokens; held deltas are
+/// added at `first`, a layer's kBlockIn or kMlpOut. What rows begin with alike is run once. Without gradients.
 RowStates run_to_lookups(const CausalLM& model, const TokenRows& rows, HookSite first);
 
 }  // namespace lancet

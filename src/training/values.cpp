@@ -118,8 +118,7 @@ class ValueRun {
       whole_.losses[place].push_back({at[0], at[1], at[2], at[3]});
   }
 
-  /// z and z - h0 [N, 2 D] of the requests at `indices`, in that order; the rest of the results goes to its places in
-  /// the whole.
+  /// z and z - h0 [N, 2 D] of the requests at `indices`, in that order; the rest goes to its places in the whole.
   Tensor run_batch(const std::vector<int64_t>& indices) {
     std::vector<const PreparedRequest*> batch;
     for (const int64_t index : indices) batch.push_back(&requests_[static_cast<size_t>(index)]);
@@ -206,38 +205,19 @@ class ValueRun {
 
 }  // namespace
 
-namespace {
-
-/// Read, and recorded, where the method cuts targets or the job would have them cut.
-int64_t read_chunk_tokens(ConfigSection& section, const ValueOptions& options) {
-  if (!options.takes_chunks && !section.has(ValuesSpec::kChunkTokens.key)) return 0;
-  const int64_t tokens = read(section, ValuesSpec::kChunkTokens);
-  if (options.takes_chunks || tokens == 0) return tokens;
-  section.problem(ValuesSpec::kChunkTokens.key, cat("expected 0, got ", tokens, ": of all methods memit alone has ",
-                                                    "solves for several places of a request"));
-  return 0;
-}
-
-/// Without a subject there is nothing of which the KL divergence would be taken.
-double read_kl(ConfigSection& section, const ValueOptions& options) {
-  if (options.chunk_tokens == 0) return read(section, ValuesSpec::kKl);
-  const double kl = section.number(ValuesSpec::kKl.key, ValuesSpec::kKl.range, 0.0);
-  if (kl > 0)
-    section.problem(ValuesSpec::kKl.key, cat("expected 0 with chunk_tokens, got ", kl, ": chunks know no subject, of ",
-                                             "which \"{subject} is a\" could be asked"));
-  return 0;
-}
-
-}  // namespace
-
 ValueOptions parse_value_options(ConfigSection section, const ValueOptions& defaults) {
   ValueOptions options = defaults;
   options.steps = read_or_auto(section, ValuesSpec::kSteps);
   options.lr = read(section, ValuesSpec::kLr);
   options.weight_decay = read(section, ValuesSpec::kWeightDecay);
   options.clamp = read(section, ValuesSpec::kClamp);
-  options.chunk_tokens = read_chunk_tokens(section, options);
-  options.kl = read_kl(section, options);
+  const bool has_chunks = options.takes_chunks || section.has(ValuesSpec::kChunkTokens.key);
+  options.chunk_tokens = has_chunks ? read(section, ValuesSpec::kChunkTokens) : 0;
+  if (options.chunk_tokens > 0 && !options.takes_chunks)
+    section.problem(ValuesSpec::kChunkTokens.key, "expected 0: memit alone solves for several places of a request");
+  options.kl = options.chunk_tokens == 0 || section.has(ValuesSpec::kKl.key) ? read(section, ValuesSpec::kKl) : 0;
+  if (options.chunk_tokens > 0 && options.kl > 0)
+    section.problem(ValuesSpec::kKl.key, "expected 0 with chunk_tokens: there is no subject for \"{subject} is a\"");
   options.stop_loss = read(section, ValuesSpec::kStopLoss);
   options.contexts_per_step = read(section, ValuesSpec::kContextsPerStep);
   options.batch = read(section, ValuesSpec::kBatch);

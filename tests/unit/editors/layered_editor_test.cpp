@@ -331,13 +331,10 @@ TEST_F(LayeredEditorTest, RefusesWrongOptions) {
       {"{method: memit, equal_keys: mean, values: {chunk_tokens: 9}}", "editor.equal_keys: expected warn with"},
       {"{method: memit, norm_anchor: {mode: skip}, values: {chunk_tokens: 9}}",
        "editor.norm_anchor: expected mode: off"},
-      {"{method: memit, compat: memit, values: {chunk_tokens: 9}}", "editor.compat: expected none with"},
       {"{method: memit, contexts: {chat: '[{}]'}, values: {chunk_tokens: 9}}",
        "editor.contexts: expected no chat with"},
-      {"{method: memit, values: {chunk_tokens: 9, kl: 0.1}}",
-       "editor.values.kl: expected 0 with chunk_tokens, got 0.1"},
-      {"{method: pmet, values: {chunk_tokens: 9}}", "editor.values.chunk_tokens: expected 0, got 9"},
-      {"{method: rome, values: {chunk_tokens: 9}}", "editor.values.chunk_tokens: expected 0, got 9"},
+      {"{method: memit, values: {chunk_tokens: 9, kl: 0.1}}", "editor.values.kl: expected 0 with chunk_tokens"},
+      {"{method: rome, values: {chunk_tokens: 9}}", "editor.values.chunk_tokens: expected 0: memit"},
       {"{method: alphaedit, text_budget: 0.1}", "editor.text_budget"}};
   for (const auto& [yaml, part] : cases)
     EXPECT_NE(refused(yaml).find(part), std::string::npos) << yaml << refused(yaml);
