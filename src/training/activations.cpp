@@ -7,9 +7,9 @@
 #include <stdexcept>
 
 #include "lancet/models/batching.h"
+#include "lancet/models/packed_documents.h"
 #include "lancet/runtime/collectives.h"
 #include "lancet/runtime/send.h"
-#include "packed_documents.h"
 
 namespace lancet {
 namespace {

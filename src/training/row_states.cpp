@@ -10,7 +10,7 @@
 #include <unordered_map>
 
 #include "lancet/models/batching.h"
-#include "packed_documents.h"
+#include "lancet/models/packed_documents.h"
 
 namespace lancet {
 namespace {

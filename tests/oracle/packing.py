@@ -1,5 +1,6 @@
 """Matrices in full precision to files of quantised formats, in plain Python: every number's scale is named, scales are found of their numbers,
-and numbers are rounded one by one or, as GPTQ does (arXiv 2210.17323, algorithm 1), column by column with the inverse of H.
+and numbers are rounded one by one or, as GPTQ does (arXiv 2210.17323, algorithm 1), column by column with the inverse of H, and then again
+by coordinate descent (QuantEase, arXiv 2309.01885).
 """
 import functools
 import math
@@ -157,6 +158,20 @@ def plain(format, weight, search=False):
     return Packed(codes, scales, zeros, places, values)
 
 
+def choose_again(format, weight, H, packed, sweeps=4):
+    """Each column's codes beside the errors of all others, of which the best number by trace(E H E^T) is its nearest; in place."""
+    for _ in range(sweeps):
+        for c in range(weight.shape[1]):
+            at, now = format.ids[:, c], packed.values[:, c].double()
+            slope = (weight.double() - packed.values.double()) @ H[:, c]
+            wanted = now + slope / H[c, c]
+            codes, values = codes_and_values(format, wanted.float(), packed.scales[at], packed.zeros[at])
+            nearer = (values.double() - wanted).abs() < (now - wanted).abs()
+            packed.codes[:, c] = torch.where(nearer, codes, packed.codes[:, c])
+            packed.values[:, c] = torch.where(nearer, values, packed.values[:, c])
+    return packed
+
+
 def gptq_sweep(format, weight, H, search=False, damping=0.01):
     """Column by column; also the distance of each code's number to where another code begins, for telling ties."""
     choose_own(format, weight.float())
@@ -179,7 +194,7 @@ def gptq_sweep(format, weight, H, search=False, damping=0.01):
         codes[:, c], values[:, c] = codes_and_values(format, w[:, c].float(), scales[at], zeros[at])
         error = (w[:, c] - values[:, c].double()) / U[c, c]
         w[:, c + 1 :] -= error[:, None] * U[c, c + 1 :][None]
-    return Packed(codes, scales, zeros, places, values)
+    return choose_again(format, weight, H, Packed(codes, scales, zeros, places, values))
 
 
 # ---- Formats by their variants in quantised.py, and their tensors -----------------------------------------------------------------------

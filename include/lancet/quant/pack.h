@@ -1,8 +1,8 @@
 // The way back: from a matrix in full precision to the tensors that a file of a format has, so that readers of the
 // format get the nearest numbers, or those whose errors matter least.
 // Sources: GPTQ (Frantar et al. 2023, arXiv 2210.17323), algorithm 1, and QuIP (Chee et al. 2023, arXiv 2307.13304),
-// theorem 6, for the same errors without an inverse; QuantEase (Behdin et al. 2023, arXiv 2309.01885) for codes that are
-// chosen again. Scales, zero points and codes as the formats' own programs find them: bitsandbytes,
+// theorem 6, for the same errors without an inverse; QuantEase (Behdin et al. 2023, arXiv 2309.01885) for codes that
+// are chosen again. Scales, zero points and codes as the formats' own programs find them: bitsandbytes,
 // backends/default/ops.py; GPTQModel, quantization/quantizer.py; compressed-tensors, quantization/utils/helpers.py
 // (calculate_qparams); AutoAWQ, quantize/quantizer.py.
 #pragma once

@@ -1,4 +1,4 @@
-#include "packed_documents.h"
+#include "lancet/models/packed_documents.h"
 
 namespace lancet {
 
