@@ -43,6 +43,7 @@ class EditorOptions(TypedDict, total=False):
     stop_loss: Union[float, None]
     norm_constraint: Union[float, None]
     order: Union[Literal['given', 'breadth-first'], None]
+    revisit: Union[int, None]
     energy: Union[float, None]
     projected: Union[Literal['gradients', 'steps'], None]
     neighbours: Union[int, None]

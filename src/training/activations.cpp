@@ -14,9 +14,9 @@
 namespace lancet {
 namespace {
 
-using Rows = std::vector<const LocatedPrompt*>;
+using PromptRows = std::vector<const LocatedPrompt*>;
 
-std::vector<std::vector<TokenId>> up_to_lookups(const Rows& rows) {
+std::vector<std::vector<TokenId>> up_to_lookups(const PromptRows& rows) {
   std::vector<std::vector<TokenId>> ids;
   for (const LocatedPrompt* row : rows) ids.emplace_back(row->ids.begin(), row->ids.begin() + row->lookup + 1);
   return ids;
@@ -47,7 +47,7 @@ Tensor at_places(const Tensor& value_BTX, const Tensor& place_B1) {
   return value_BTX.take_along_dim(place_B1.to(value_BTX.device()).unsqueeze(2), 1).squeeze(1);
 }
 
-PackedDocumentBatch packed_batch(const Rows& rows, const std::vector<int64_t>& indices) {
+PackedDocumentBatch packed_batch(const PromptRows& rows, const std::vector<int64_t>& indices) {
   std::vector<std::span<const TokenId>> documents;
   for (const int64_t index : indices) {
     const LocatedPrompt& row = *rows[static_cast<size_t>(index)];

@@ -84,9 +84,10 @@ TEST(PreparedRequest, OfAChunkGoesUpToTheTokenBeforeIt) {
   EXPECT_EQ(chunks.size(), 2 + (target.size() + 1) / 2);
   EXPECT_EQ(target, whole[0].target);
   const std::vector<std::string> other_tokens{"{}", "{}!"};
-  const std::string error =
-      error_of<ConfigError>([&] { prepare_requests(*tokenizer, requests, other_tokens, {{}, {}, 2}); });
-  EXPECT_TRUE(contains(error, "editor.values.chunk_tokens: expected the target's tokens")) << error;
+  const std::string error = error_of<ConfigError>([&] {
+    prepare_requests(*tokenizer, requests, other_tokens, {{}, {}, 2});
+  });
+  EXPECT_TRUE(contains(error, {"editor.values.chunk_tokens: expected the target's tokens"})) << error;
 }
 
 TEST(PreparedRequest, TrainsOnTheIdsOfTheWholeText) {
