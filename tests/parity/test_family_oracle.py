@@ -17,7 +17,6 @@ from methods import METHODS  # noqa: E402
 
 DEMO = ROOT / "data" / "demo-model"
 REQUESTS, LINES = ROOT / "data/requests/demo.json", read_lines(ROOT / "data/requests/demo-corpus.txt", make_families.LINES)
-LAYER = 2
 IDS = torch.randint(3, 2000, (1, 60), generator=torch.Generator().manual_seed(7))
 
 
@@ -45,15 +44,16 @@ def test_llama_s_deltas_are_those_of_the_llama_written_out(tmp_path, monkeypatch
 
 def one_layer_edit(bench):
     """MEMIT of one layer with plain prompts. Returns before and after: what is left of the residuals, by place; and the share."""
-    section = dict(method="memit", layers=[LAYER], values=make_families.VALUES, contexts=["{}"])
+    layer = bench.layers[-1]
+    section = dict(method="memit", layers=[layer], values=make_families.VALUES, contexts=["{}"])
     section |= dict(covariance_weight=make_families.covariance_weight(bench))
     requests, model, left = read_requests(REQUESTS, [0, 298, 1]), bench.fresh(section), {}
     place = memit_family.places_of(section, model)
-    z = bench.values(model, requests, LAYER, place, section)
-    keys = bench.keys(model, requests, ["{}"], LAYER).T
-    share = keys.T @ torch.linalg.solve(section["covariance_weight"] * bench.covariances[LAYER] + keys @ keys.T, keys)
+    z = bench.values(model, requests, layer, place, section)
+    keys = bench.keys(model, requests, ["{}"], layer).T
+    share = keys.T @ torch.linalg.solve(section["covariance_weight"] * bench.covariances[layer] + keys @ keys.T, keys)
     for name in ("before", "after"):
-        left[name] = z - bench.at_lookup(model, requests, ["{}"], place[0], LAYER)[:, 0]
+        left[name] = z - bench.at_lookup(model, requests, ["{}"], place[0], layer)[:, 0]
         for weight, delta in memit_family.edit(bench, section, [requests])[0].items() if name == "before" else []:
             model.change(weight, delta)
     return left["before"], left["after"], share
@@ -66,7 +66,7 @@ MODELS = make_families.MODELS
 def test_an_edit_leaves_the_residual_that_the_system_says(name, tmp_path):
     """r -> r (I - K^T (lambda C + K K^T)^-1 K), to rounding, where a change shows linearly."""
     bench = families.FamilyBench(make_checkpoint(MODELS[name], tmp_path / name, DEMO))
-    bench.read_statistics(LINES, [1, LAYER])
+    bench.read_statistics(LINES, make_families.OWN_LAYERS.get(name, make_families.LAYERS))
     before, after, share = one_layer_edit(bench)
     assert nmse(after, before - share.T @ before) < 1e-20
     assert (after.norm(dim=1) < 0.9 * before.norm(dim=1)).all()
@@ -76,7 +76,7 @@ def test_after_gemma_2_s_norm_a_change_is_not_linear(tmp_path, monkeypatch):
     """The trap that the place stands for: at the block's output the same system leaves another residual."""
     monkeypatch.setitem(families.FAMILIES["gemma2"], "linear_place", "block")
     bench = families.FamilyBench(make_checkpoint("gemma2", tmp_path / "gemma2", DEMO))
-    bench.read_statistics(LINES, [1, LAYER])
+    bench.read_statistics(LINES, make_families.LAYERS)
     before, after, share = one_layer_edit(bench)
     assert nmse(after, before - share.T @ before) > 1e-3
 

@@ -297,7 +297,7 @@ class FamilyModel(Editable):
 class FamilyBench(Bench):
     def __init__(self, folder, dtype=torch.float64):
         super().__init__(folder, dtype)
-        self.net = Net(folder, dtype)
+        self.net, self.name = Net(folder, dtype), folder.name
 
     def fresh(self, section):
         return FamilyModel(self.net, section.get("rect", {}).get("keep"))
@@ -306,7 +306,7 @@ class FamilyBench(Bench):
     def read_statistics(self, lines, layers, rows_per_batch=64):
         """Second moments of keys; of experts, a block for each on the diagonal."""
         model, rows = self.fresh({}), sorted((self.tokenizer.ids(line) for line in lines), key=len)
-        self.covariances, self.tokens = {}, 0
+        self.covariances, self.tokens, self.layers = {}, 0, layers
         for start in range(0, len(rows), rows_per_batch):
             batch = rows[start : start + rows_per_batch]
             real = padded([[1] * len(row) for row in batch]).bool()

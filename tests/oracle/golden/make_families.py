@@ -134,8 +134,8 @@ def make_model(name, options):
     else:
         make_checkpoint(MODELS[name], folder, options.tokenizer)
     bench = FamilyBench(folder)
-    bench.name, bench.layers = name, OWN_LAYERS.get(name, LAYERS)
-    bench.read_statistics(read_lines(options.corpus, LINES), bench.layers)
+    bench.name = name  # the folder's may be a twin's
+    bench.read_statistics(read_lines(options.corpus, LINES), OWN_LAYERS.get(name, LAYERS))
     print(f"{name}: {bench.tokens} tokens, {time.time() - start:.1f} s", flush=True)
     for golden, (section, places) in sections(bench).items():
         start = time.time()
