@@ -9,7 +9,7 @@ import zerounlearn
 
 
 def memit(bench, section, batches):
-    return (chunks if "chunk_tokens" in section["values"] else memit_family).edit(bench, section, batches)
+    return (chunks if section["values"].get("chunk_tokens") else memit_family).edit(bench, section, batches)
 
 
 METHODS = {
