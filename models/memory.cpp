@@ -153,10 +153,8 @@ int64_t layer_pass_bytes(const ModelConfig& config, const PassShape& pass) {
   // The norm, where it works on copies: the value, its square, and scaled.
   const int64_t norm = (2 * element + 3 * copy_bytes(pass.dtype)) * config.d_model;
   const int64_t places = std::max(pass.tokens, pass.places);
-  // rows as long as a chunk: of shorter ones a selective space would hold more
-  const int64_t row_tokens = config.recurrence.is_selective() ? kSelectiveChunk : kMixerChunk;
   const int64_t mixer =
-      mixer_bytes(config, pass.dtype, places, row_tokens).working + pass.tokens * element * 3 * config.d_model;
+      mixer_bytes(config, pass.dtype, places, kMixerChunk).working + pass.tokens * element * 3 * config.d_model;
   return std::max({pass.tokens * mlp, attention, pass.tokens * norm, config.recurrence.layers.empty() ? 0 : mixer});
 }
 

@@ -44,12 +44,6 @@ constexpr const char* kExperts = R"({"architectures": ["Qwen3MoeForCausalLM"], "
   "max_position_embeddings": 256, "rms_norm_eps": 1e-5, "tie_word_embeddings": false, "torch_dtype": "float32",
   "num_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 48, "norm_topk_prob": true})";
 
-/// Mamba-1's mixers.
-constexpr const char* kSelective = R"({"architectures": ["JambaForCausalLM"], "vocab_size": 4096, "hidden_size": 64,
-  "intermediate_size": 160, "num_hidden_layers": 8, "num_attention_heads": 4, "num_key_value_heads": 2,
-  "max_position_embeddings": 256, "tie_word_embeddings": false, "torch_dtype": "float32", "attn_layer_period": 4,
-  "attn_layer_offset": 2, "num_experts": 1, "mamba_d_state": 16, "mamba_expand": 2})";
-
 /// Matrices that are large beside the activations.
 constexpr TinyShape kWide{.n_layers = 8, .d_model = 192, .d_ffn = 512, .n_heads = 6, .n_kv_heads = 3};
 
@@ -286,7 +280,6 @@ INSTANTIATE_TEST_SUITE_P(
                    24},
         MemoryCase{"experts in f32 on one", {}, at::kFloat, 1, 6, kExperts},
         MemoryCase{"experts in bf16 on two", {}, at::kBFloat16, 2, 12, kExperts},
-        MemoryCase{"selective state spaces in f32 on one", {}, at::kFloat, 1, 6, kSelective},
         MemoryCase{"int8 on one", kWide, at::kFloat, 1, 6, nullptr, Quantiser::kInt8},
         MemoryCase{"nf4 on three", kWide, at::kFloat, 3, 6, nullptr, Quantiser::kNf4},
         MemoryCase{"nf4 in bf16 on two", kWide, at::kBFloat16, 2, 12, nullptr, Quantiser::kNf4},
