@@ -92,7 +92,7 @@ struct ValueGraphs : public ::testing::Test {
       EXPECT_EQ(graphs.captures(), expected.captures);
       EXPECT_EQ(graphs.replays(), expected.replays);
       EXPECT_EQ(graphs.live(), 0);
-      EXPECT_EQ(graphs.handed_over(), 1);
+      EXPECT_EQ(graphs.handed_over(), 2) << "values, and what they add";
     }
     return found;
   }
