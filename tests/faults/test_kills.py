@@ -31,6 +31,20 @@ def test_a_kill_anywhere_is_mended_by_the_next_run(request, name):
     experiment.try_all(f"kills, {name}", cases, attempt)
 
 
+def test_a_kill_while_progress_is_removed_leaves_none_to_go_on_from(again):
+    """A half of it would be a whole one to look at: batches without what they were solved from."""
+    calls = again.calls(CALLS)
+    cases = [(at, "kill") for at, (call, path) in enumerate(calls, 1) if call in ("unlink", "rmdir") and "out.unfinished/progress/" in path]
+    assert len(cases) > 5
+
+    def attempt(stream, case):
+        kill(stream, *case)
+        again.expect_next_run_mends(stream)
+        return "mended"
+
+    again.try_all("kills, progress", cases, attempt)
+
+
 @pytest.mark.parametrize("name", ["fresh", "again"])
 def test_two_kills_are_mended_by_the_third_run(request, name):
     """The second one hits the run that mends what the first one left."""
