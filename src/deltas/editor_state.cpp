@@ -61,11 +61,14 @@ Tensor columns_of(const EditorState& state, const std::string& name) {
   return found == state.tensors.end() ? Tensor() : found->second;
 }
 
+Tensor joined_columns(const Tensor& earlier_FM, const Tensor& fresh_FN) {
+  if (!earlier_FM.defined() || !fresh_FN.defined()) return earlier_FM.defined() ? earlier_FM : fresh_FN;
+  return torch::cat({earlier_FM, fresh_FN}, 1);
+}
+
 void append_columns(EditorState& state, const std::string& name, const Tensor& columns_FN) {
   const torch::NoGradGuard no_grad;
-  const Tensor fresh_FN = columns_FN.to(Placement::host());
-  const Tensor earlier_FM = columns_of(state, name);
-  Tensor all_FM = earlier_FM.defined() ? torch::cat({earlier_FM, fresh_FN}, 1) : fresh_FN;
+  Tensor all_FM = joined_columns(columns_of(state, name), columns_FN.to(Placement::host()));
   if (all_FM.size(1) > 2 * all_FM.size(0)) {
     // H^T = Q T, so H H^T = T^T T
     all_FM = std::get<1>(at::linalg_qr(all_FM.t(), "r")).t();

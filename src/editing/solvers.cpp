@@ -7,6 +7,7 @@
 
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
+#include "lancet/deltas/editor_state.h"
 #include "lancet/kernels/cholesky.h"
 #include "triangular.h"
 
@@ -41,7 +42,7 @@ Tensor solve_lifted(Tensor gram, const Tensor& right) {
 /// (I + Z Z^T)^-1 Z_new, Z = [history, new], in the smaller space unless told: it is also Z (I + Z^T Z)^-1, of whose
 /// columns only the new keys' are wanted.
 Tensor adjust(const Tensor& new_FN, const Tensor& history_FM, SolveSpace space) {
-  const Tensor all_FM = history_FM.defined() ? torch::cat({history_FM, new_FN}, 1) : new_FN;
+  const Tensor all_FM = joined_columns(history_FM, new_FN);
   const bool fewer_keys = all_FM.size(1) <= all_FM.size(0);
   if (space == SolveSpace::kAuto) space = fewer_keys ? SolveSpace::kKeys : SolveSpace::kWeights;
   if (space == SolveSpace::kWeights) return solve_lifted(torch::matmul(all_FM, all_FM.t()), new_FN);

@@ -21,8 +21,7 @@ Tensor whole_numbers(const std::vector<int64_t>& values, int64_t rows) {
 }
 
 void append(EditorState& state, const char* name, const Tensor& columns) {
-  const Tensor earlier = columns_of(state, name);
-  state.tensors[name] = earlier.defined() ? torch::cat({earlier, columns}, 1) : columns;
+  state.tensors[name] = joined_columns(columns_of(state, name), columns);
 }
 
 /// Takes a text's part off the front of `ids`.

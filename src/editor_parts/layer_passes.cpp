@@ -31,12 +31,6 @@ std::map<int64_t, std::vector<int64_t>> targets_by_request(const LayerTargets& t
   return own;
 }
 
-/// Columns of both, either of which may be undefined.
-Tensor side_by_side(const Tensor& one_FM, const Tensor& other_FM) {
-  if (!one_FM.defined() || !other_FM.defined()) return one_FM.defined() ? one_FM : other_FM;
-  return torch::cat({one_FM, other_FM}, 1);
-}
-
 }  // namespace
 
 HookPoint value_point(const ModelConfig& config, ValueSite site) {
@@ -157,7 +151,7 @@ void LayerPasses::change_layers(const LayerTargets& targets, std::span<const int
       problem.history_FM = context.to_solve_device(history, layers[i]);
     if (others) {
       others->keep_from(layers[i]);
-      problem.history_FM = side_by_side(problem.history_FM, others->collect_keys(layers[i], ContextMean::kPlain));
+      problem.history_FM = joined_columns(problem.history_FM, others->collect_keys(layers[i], ContextMean::kPlain));
     }
     problem.residuals_DN = residuals(states, targets, layers.subspan(i));
     if (i == 0 && options_.targets == LayerTarget::kLast)

@@ -177,11 +177,14 @@ std::vector<std::vector<int64_t>> parts_at_peace(const TokenRows& rows) {
 }
 
 std::vector<std::vector<int64_t>> plan_row_packs(const CausalLM& model, const TokenRows& rows) {
+  const int64_t longest = longest_usual_text(model.config());
+  if (std::ranges::all_of(rows.held, [](std::span<const HeldValue> held) { return held.empty(); }))
+    return plan_packs(rows.ids, kForwardTokens, longest);  // without comparing each row with all others
   std::vector<std::vector<int64_t>> packs;
   for (const std::vector<int64_t>& part : parts_at_peace(rows)) {
     std::vector<std::vector<TokenId>> ids;
     for (const int64_t row : part) ids.push_back(rows.ids[static_cast<size_t>(row)]);
-    for (std::vector<int64_t>& pack : plan_packs(ids, kForwardTokens, longest_usual_text(model.config()))) {
+    for (std::vector<int64_t>& pack : plan_packs(ids, kForwardTokens, longest)) {
       for (int64_t& member : pack) member = part[static_cast<size_t>(member)];
       packs.push_back(std::move(pack));
     }

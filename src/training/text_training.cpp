@@ -112,9 +112,7 @@ class Training {
     return sum / static_cast<double>(order.size());
   }
 
-  bool is_as_given() const {
-    return options_.order == TrainingOrder::kGiven && (options_.revisit == 0 || options_.earlier.empty());
-  }
+  bool is_as_given() const { return options_.order == TrainingOrder::kGiven && options_.earlier.empty(); }
 
   /// Places of a pass's texts: the requests, and the next of the earlier ones, whose places follow theirs.
   std::vector<int64_t> order_of_pass() const {

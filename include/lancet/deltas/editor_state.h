@@ -40,6 +40,9 @@ EditorState load_state(const std::filesystem::path& path, const StateOwner& owne
 /// The columns that the state has under `name` ([F, M] f64); undefined when it has none.
 Tensor columns_of(const EditorState& state, const std::string& name);
 
+/// The columns of both, those of `earlier_FM` first; either may be undefined.
+Tensor joined_columns(const Tensor& earlier_FM, const Tensor& fresh_FN);
+
 /// Puts `columns_FN` after the columns that the state has under `name`. At most 2 F are kept: more are replaced by F
 /// that have the same H H^T, which is all that a history of keys is used for.
 void append_columns(EditorState& state, const std::string& name, const Tensor& columns_FN);

@@ -205,7 +205,7 @@ class HistoryDowndate {
     if (columns_FN.size(1) == 0) return;
     Tensor& history = histories_[name];
     (history.defined() ? step.appended : step.replaced)[name] = columns_FN;
-    history = history.defined() ? torch::cat({history, columns_FN}, 1) : columns_FN;
+    history = joined_columns(history, columns_FN);
   }
 
   const EditHistory& history_;

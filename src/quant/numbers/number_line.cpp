@@ -78,6 +78,13 @@ NumberLine NumberLine::by_largest() {
   return line;
 }
 
+LineScales LineScales::of_column(int64_t i) const {
+  const auto own = [&](const Tensor& values) {
+    return values.defined() ? values.narrow(0, values.size(0) == 1 ? 0 : i, 1) : Tensor();
+  };
+  return {own(scales), own(zeros)};
+}
+
 Tensor NumberLine::whole_codes(const Tensor& numbers, const LineScales& at) const {
   // Of zeros the scale may be 0. bitsandbytes multiplies by its inverse.
   const Tensor scales = at.scales.masked_fill(at.scales.eq(0), 1);

@@ -12,6 +12,9 @@ namespace lancet {
 struct LineScales {
   Tensor scales = {};  ///< f32
   Tensor zeros = {};   ///< f32; undefined: the half of the range
+
+  /// Those of the i-th column, [1, rows], of [n, rows], or of [1, rows] that are all columns'.
+  LineScales of_column(int64_t i) const;
 };
 
 class NumberLine {

@@ -55,9 +55,10 @@ struct Weighing {
 };
 
 Tensor least_error_codes(const Matrices& matrices, const NumberLine& line, ScaleGrid& grid, const Weighing& by) {
-  Tensor codes = round_with_feedback(matrices, line, grid, feedback_factor(by.importance, by.options.damping, by.name));
-  refine_codes(codes, matrices, line, grid, by.importance, by.options.damping, by.options.sweeps);
-  return codes;
+  RoundedColumns rounded =
+      round_with_feedback(matrices, line, grid, feedback_factor(by.importance, by.options.damping, by.name));
+  refine_codes(rounded, matrices, line, grid, by.importance, by.options);
+  return rounded.codes;
 }
 
 /// What a reader would check of the results.

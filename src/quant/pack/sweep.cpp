@@ -28,10 +28,10 @@ class FeedbackSweep {
         codes_(codes_like(matrices.weight)),
         columns_(matrices.weight.transpose(0, 1).to(at::kDouble).clone(at::MemoryFormat::Contiguous)) {}
 
-  Tensor run() {
+  RoundedColumns run() {
     grid_.prepare(matrices_.weight, matrices_.before);
     round_range(0, codes_.size(0));
-    return codes_;
+    return {codes_, columns_};
   }
 
  private:
@@ -74,13 +74,10 @@ class FeedbackSweep {
     const Tensor factor = factor_.narrow(0, begin, n).narrow(1, begin, n).transpose(0, 1).contiguous();
     const Tensor errors = columns_.narrow(0, begin, n);
     const LineScales scales = grid_.of_columns(begin, n);
-    const auto of_column = [&](const Tensor& values, int64_t i) {
-      return values.defined() ? values.narrow(0, values.size(0) == 1 ? 0 : i, 1) : Tensor();
-    };
     for (int64_t i = 0; i < n; ++i) {
       Tensor column = errors.select(0, i);
       if (i > 0) column.addmv_(errors.narrow(0, 0, i).transpose(0, 1), factor.select(0, i).narrow(0, 0, i));
-      const LineScales at{of_column(scales.scales, i), of_column(scales.zeros, i)};
+      const LineScales at = scales.of_column(i);
       const Tensor codes = line_.codes(column.to(at::kFloat).unsqueeze(0), at);
       codes_.narrow(0, begin + i, 1).copy_(codes);
       at::sub_out(column, weight.select(0, i), line_.values(codes, at).squeeze(0));
@@ -115,7 +112,8 @@ Tensor round_columns(const Matrices& matrices, const NumberLine& line, ScaleGrid
   return codes;
 }
 
-Tensor round_with_feedback(const Matrices& matrices, const NumberLine& line, ScaleGrid& grid, const Tensor& factor) {
+RoundedColumns round_with_feedback(const Matrices& matrices, const NumberLine& line, ScaleGrid& grid,
+                                   const Tensor& factor) {
   return FeedbackSweep(matrices, line, grid, factor).run();
 }
 

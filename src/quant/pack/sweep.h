@@ -14,7 +14,13 @@ struct Matrices {
 /// Codes [in, out] u8 of each number for itself; finds the scales of `grid`.
 Tensor round_columns(const Matrices& matrices, const NumberLine& line, ScaleGrid& grid);
 
+struct RoundedColumns {
+  Tensor codes;   ///< [in, out] u8
+  Tensor errors;  ///< [in, out] f64, of the weight less its numbers
+};
+
 /// Rounds with errors made good: `factor` is feedback_factor()'s.
-Tensor round_with_feedback(const Matrices& matrices, const NumberLine& line, ScaleGrid& grid, const Tensor& factor);
+RoundedColumns round_with_feedback(const Matrices& matrices, const NumberLine& line, ScaleGrid& grid,
+                                   const Tensor& factor);
 
 }  // namespace lancet
