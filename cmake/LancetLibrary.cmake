@@ -1,8 +1,8 @@
 # lancet_library(NAME [TORCH | TENSORS] [SANITIZED] [SOURCES_IN dir] [DEPENDS targets...])
 #   One static library lancet_<NAME> from every source of a folder and its subfolders (src/<NAME> unless SOURCES_IN is given). The dependencies
 #   named here are the only ones: the design's direction of dependencies is these calls, and tests/lint holds sources to them.
-#   TORCH      the folder computes with torch: shares the precompiled lancet_torch_headers
-#   TENSORS    the folder hands tensors on, and may use torch in a file or two: shares the precompiled lancet_tensor_headers
+#   TORCH      the folder computes with torch
+#   TENSORS    the folder hands tensors on, and may use torch in a file or two
 #   SANITIZED  also lancet_<NAME>_sanitized, the same sources under AddressSanitizer and UBSan, for the tests
 set(LANCET_WARNINGS -Wall -Wextra -Wshadow -Wconversion)
 if(LANCET_WERROR)
@@ -11,21 +11,22 @@ endif()
 # Optimising instrumented code takes three times as long as compiling it, and finds nothing more.
 set(LANCET_SANITIZE -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -O0)
 
-set(LANCET_UNITY 8 CACHE STRING "How many files of a folder are compiled together; 1: each alone")
-# compile_together(TARGET files...): reading headers takes longer than compiling what a file of ours says, so that files of a folder share it.
-# Names in a folder's anonymous namespaces are therefore the folder's. A file with compile options of its own stays alone.
+set(LANCET_UNITY 32 CACHE STRING "How many files of a room are compiled together; 1: each alone")
+# compile_together(TARGET files...): reading headers and what their templates become takes longer than compiling what a file of ours says,
+# so that files of a room share it. Names in a room's anonymous namespaces are therefore the room's.
+# A file with compile options of its own stays alone.
 function(compile_together TARGET)
   if(LANCET_UNITY LESS 2)
     return()
   endif()
   set_target_properties(${TARGET} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  list(LENGTH ARGN _n)
+  math(EXPR _groups "(${_n} + ${LANCET_UNITY} - 1) / ${LANCET_UNITY}")
+  set(_i 0)
   foreach(_file IN LISTS ARGN)
-    get_filename_component(_folder "${_file}" DIRECTORY)
-    get_filename_component(_folder "${_folder}" NAME)
-    list(APPEND _of_${_folder} "${_file}")
-    list(LENGTH _of_${_folder} _n)
-    math(EXPR _group "(${_n} - 1) / ${LANCET_UNITY}")
-    set_source_files_properties("${_file}" PROPERTIES UNITY_GROUP "${_folder}_${_group}")
+    math(EXPR _group "${_i} * ${_groups} / ${_n}")  # of one size
+    set_source_files_properties("${_file}" PROPERTIES UNITY_GROUP "files_${_group}")
+    math(EXPR _i "${_i} + 1")
   endforeach()
 endfunction()
 
@@ -62,15 +63,11 @@ function(lancet_library NAME)
       target_link_options(${_target} PUBLIC ${LANCET_SANITIZE})
     endif()
   endforeach()
-  if(ARG_TORCH)
+  if(ARG_TORCH OR ARG_TENSORS)
     target_precompile_headers(lancet_${NAME} REUSE_FROM lancet_torch_headers)
-  elseif(ARG_TENSORS)
-    target_precompile_headers(lancet_${NAME} REUSE_FROM lancet_tensor_headers)
+    target_link_libraries(lancet_${NAME} PUBLIC TorchWheel::torch)
   else()
     target_precompile_headers(lancet_${NAME} REUSE_FROM lancet_plain_headers)
-  endif()
-  if(ARG_TORCH OR ARG_TENSORS)
-    target_link_libraries(lancet_${NAME} PUBLIC TorchWheel::torch)
   endif()
   if(TARGET lancet_${NAME}_sanitized)
     target_precompile_headers(lancet_${NAME}_sanitized REUSE_FROM lancet_sanitized_headers)

@@ -26,7 +26,7 @@ int64_t copy_bytes(at::ScalarType dtype) { return element_bytes(dtype) < 4 ? 4 :
 
 /// Whether a layer has an MLP, experts, a mixer, attention: layers of which all are equal are alike.
 using LayerKind = std::array<bool, 4>;
-LayerKind kind_of(const ModelConfig& config, int64_t layer) {
+LayerKind layer_kind(const ModelConfig& config, int64_t layer) {
   return {config.has_mlp(layer), config.has_experts(layer), config.has_recurrence(layer), config.has_attention(layer)};
 }
 
@@ -61,7 +61,7 @@ int64_t layer_bytes(const ModelConfig& config, LayerRange layers, at::ScalarType
   std::map<LayerKind, int64_t> of_layer;
   int64_t bytes = 0;
   for (int64_t layer = layers.begin; layer < layers.end; ++layer) {
-    const auto [known, is_new] = of_layer.try_emplace(kind_of(config, layer));
+    const auto [known, is_new] = of_layer.try_emplace(layer_kind(config, layer));
     if (is_new)
       for (const WeightSpec& spec : layer_table(config, layer)) known->second += kept_bytes(spec);
     bytes += known->second;
@@ -98,7 +98,7 @@ UnpackingBytes unpacking_bytes(const ModelConfig& config, LayerRange layers, at:
   UnpackingBytes most;
   std::set<LayerKind> seen;
   for (int64_t layer = layers.begin; layer < layers.end; ++layer) {
-    if (!seen.insert(kind_of(config, layer)).second) continue;
+    if (!seen.insert(layer_kind(config, layer)).second) continue;
     for (const WeightSpec& spec : layer_table(config, layer)) {
       const std::optional<QuantisedSize> quantised = quantised_size(config, spec, {{}, rule.quantiser});
       if (!quantised) continue;
@@ -175,7 +175,7 @@ int64_t layer_product_bytes(const ModelConfig& config, const Stage& stage, at::S
   add(config.d_model, 2 * config.active_ffn());
   std::set<LayerKind> seen;
   for (int64_t layer = stage.begin; layer < stage.end; ++layer) {
-    if (!seen.insert(kind_of(config, layer)).second) continue;
+    if (!seen.insert(layer_kind(config, layer)).second) continue;
     for (const WeightSpec& spec : layer_table(config, layer)) {
       if (spec.shape.size() != 2) continue;
       std::vector<int64_t> shape = spec.shape;  // of one expert's matrix, where there are several

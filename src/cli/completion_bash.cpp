@@ -56,7 +56,7 @@ std::string pattern(const std::string& path, const std::vector<std::string>& nam
   return join(quoted, "|");
 }
 
-std::string flag_of(Takes takes) { return takes == Takes::kFolder ? "-d" : "-f"; }
+std::string compgen_flag(Takes takes) { return takes == Takes::kFolder ? "-d" : "-f"; }
 
 /// What follows an option that takes a value.
 std::string value_case(const CompletedCommand& command, const CompletedOption& option) {
@@ -65,7 +65,7 @@ std::string value_case(const CompletedCommand& command, const CompletedOption& o
     action = cat("mapfile -t COMPREPLY < <(compgen -W \"", join(option.choices, " "), "\" -- \"$word\"); return");
   if (option.takes == Takes::kJobKey) action = "_lancet_keys \"$word\"; return";
   if (option.takes == Takes::kFile || option.takes == Takes::kFolder)
-    action = cat("_lancet_files ", flag_of(option.takes), " \"$word\"; return");
+    action = cat("_lancet_files ", compgen_flag(option.takes), " \"$word\"; return");
   return cat("    ", pattern(command.path, option.names), ") ", action, " ;;\n");
 }
 
@@ -78,7 +78,7 @@ std::string command_case(const CompletedCommand& command) {
   std::string files;
   for (const CompletedOption& positional : command.positionals) {
     if (positional.takes == Takes::kChoice) words = positional.choices;
-    if (positional.takes == Takes::kFile || positional.takes == Takes::kFolder) files = flag_of(positional.takes);
+    if (positional.takes == Takes::kFile || positional.takes == Takes::kFolder) files = compgen_flag(positional.takes);
   }
   return cat("    \"", command.path, "\") options=\"", join(options, " "), "\" words=\"", join(words, " "),
              "\" files=", files, " ;;\n");

@@ -9,14 +9,14 @@
 namespace lancet::python {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-ConfigTree tree_of(const Json& json) {
+ConfigTree tree_of(const OrderedJson& json) {
   if (json.is_null()) return {};
   if (json.is_string()) return ConfigTree::text(json.get<std::string>());
   if (json.is_array()) {
     std::vector<ConfigTree> items;
-    for (const Json& item : json) items.push_back(tree_of(item));
+    for (const OrderedJson& item : json) items.push_back(tree_of(item));
     return ConfigTree::list(std::move(items));
   }
   if (json.is_object()) {
@@ -31,19 +31,19 @@ ConfigTree tree_of(const Json& json) {
 }
 
 /// null where there is none.
-Json number(std::optional<double> value) { return value ? Json(*value) : Json(nullptr); }
+OrderedJson number(std::optional<double> value) { return value ? OrderedJson(*value) : OrderedJson(nullptr); }
 
-Json metric_means_json(const Tallies& tallies) {
-  Json means = Json::object();
+OrderedJson metric_means_json(const Tallies& tallies) {
+  OrderedJson means = OrderedJson::object();
   for (const auto& [name, tally] : tallies) means[name] = number(tally.mean());
   return means;
 }
 
-std::string dumped(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+std::string dumped(const OrderedJson& json) { return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace); }
 
 }  // namespace
 
-ConfigTree tree_of_json(const std::string& json) { return tree_of(Json::parse(json)); }
+ConfigTree tree_of_json(const std::string& json) { return tree_of(OrderedJson::parse(json)); }
 
 CompletedJob completed_job(const JobText& job, EditorChoice choice) {
   namespace fs = std::filesystem;
@@ -67,7 +67,7 @@ IfExists if_exists(const std::string& word) {
 }
 
 std::string evaluation_json(const Evaluation& evaluation, const std::vector<EditRequest>& requests) {
-  Json metrics = Json::object(), rows = Json::array();
+  OrderedJson metrics = OrderedJson::object(), rows = OrderedJson::array();
   for (const MetricRow& row : evaluation.metrics) {
     const auto found = evaluation.totals.find(row.name);
     const Tally tally = found == evaluation.totals.end() ? Tally{} : found->second;
@@ -78,12 +78,12 @@ std::string evaluation_json(const Evaluation& evaluation, const std::vector<Edit
                          {"protocol", row.protocol}};
   }
   for (size_t i = 0; i < requests.size(); ++i) {
-    Json row = {
-        {"id", requests[i].id},
-        {"prompt", requests[i].prompt.text},
-        {"subject", requests[i].subject},
-        {"target", requests[i].target},
-        {"metrics", i < evaluation.requests.size() ? metric_means_json(evaluation.requests[i]) : Json::object()}};
+    OrderedJson row = {{"id", requests[i].id},
+                       {"prompt", requests[i].prompt.text},
+                       {"subject", requests[i].subject},
+                       {"target", requests[i].target},
+                       {"metrics", i < evaluation.requests.size() ? metric_means_json(evaluation.requests[i])
+                                                                  : OrderedJson::object()}};
     if (!evaluation.target_probabilities.empty()) row["target_probability"] = evaluation.target_probabilities[i];
     if (!evaluation.continuations.empty()) row["continuation"] = evaluation.continuations[i];
     rows.push_back(std::move(row));
@@ -94,14 +94,18 @@ std::string evaluation_json(const Evaluation& evaluation, const std::vector<Edit
 std::string standing_json(const EditHistory& history) {
   const Journal& journal = history.journal();
   const ReplacedEdits replaced = replaced_edits(journal);
-  Json edits = Json::array();
+  OrderedJson edits = OrderedJson::array();
   for (size_t batch = 0; batch < journal.batches().size(); ++batch) {
     const BatchEntry& entry = journal.batches()[batch];
     for (const EditRecord& edit : entry.edits) {
-      Json row = {{"batch", batch},          {"method", journal.settings()[entry.setting].method},
-                  {"when", entry.when},      {"before", Json::object()},
-                  {"after", Json::object()}, {"success", nullptr},
-                  {"took", nullptr},         {"why", nullptr}};
+      OrderedJson row = {{"batch", batch},
+                         {"method", journal.settings()[entry.setting].method},
+                         {"when", entry.when},
+                         {"before", OrderedJson::object()},
+                         {"after", OrderedJson::object()},
+                         {"success", nullptr},
+                         {"took", nullptr},
+                         {"why", nullptr}};
       row.update(describe_edit(journal, edit, replaced));
       if (row["why"] == "") row["why"] = nullptr;
       edits.push_back(std::move(row));

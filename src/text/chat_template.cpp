@@ -50,7 +50,7 @@ std::string_view stripped(std::string_view text) {
 
 bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
-constexpr std::string_view kRemedy =
+constexpr std::string_view kTemplateRemedy =
     "give it by hand as a text with {} for the user's words (--chat-template, or evaluate.chat_template of a job: "
     "'USER: {} ASSISTANT:'), as the model's description shows it";
 
@@ -86,7 +86,7 @@ ChatTemplate ChatTemplate::of(const std::filesystem::path& folder) {
     throw TokenizerError(cat("chat template: ", folder.string(),
                              ": no chat_template.jinja, and no chat_template in tokenizer_config.json: is it an "
                              "instruct model? If so, ",
-                             kRemedy));
+                             kTemplateRemedy));
   const std::string jinja = comparable(source->jinja);
   const TokenizerConfig config = load_tokenizer_config(folder);
   std::vector<std::string> names;
@@ -109,7 +109,7 @@ ChatTemplate ChatTemplate::of(const std::filesystem::path& folder) {
     return made;
   }
   throw TokenizerError(cat("chat template: ", source->file.string(), ": expected one of those that lancet knows (",
-                           join(names), "), got another: ", kRemedy));
+                           join(names), "), got another: ", kTemplateRemedy));
 }
 
 ChatTemplate ChatTemplate::by_hand(std::string_view pattern) {

@@ -1,5 +1,5 @@
-"""Files of a folder are compiled together (cmake/LancetLibrary.cmake, compile_together): what one of them names in its
-anonymous namespace, the next one sees. So each such name is the folder's, and none is another one that a header declares:
+"""Files of a room, and of a test program, are compiled together (cmake/LancetLibrary.cmake, compile_together): what one of them
+names in its anonymous namespace, the next one sees. So each such name is the room's, and none is another one that a header declares:
 a constant would silently take the other's place.
 
 And a type that two files define under one name is undefined behaviour, though each sees but its own: the linker keeps one of two
@@ -67,8 +67,14 @@ def can_see(file, header):
     if header.is_test or file.is_test:
         return header.is_public
     if header.folder == file.folder:
-        return header.is_public or header.path.parent == file.path.parent
+        return True
     return header.is_public and header.folder in MAY_INCLUDE[file.folder]
+
+
+def compiled_with(file):
+    """What is compiled as one: a room, or the folders of a test program."""
+    program = file.path.parts[1]
+    return file.folder or ("device" if program == "pipeline" else program)
 
 
 def shared_name_problems(sources):
@@ -78,15 +84,15 @@ def shared_name_problems(sources):
         if file.path.suffix != ".cpp" or file.path.parts[0] in ("bench", "examples"):
             continue
         for name in sorted(anonymous_names(file)):
-            known = owners[file.path.parent].setdefault(name, file.path.name)
-            if known != file.path.name:
-                yield f"{file.path}: {name} is in {known} too: files of a folder are compiled together"
+            known = owners[compiled_with(file)].setdefault(name, file.path)
+            if known != file.path:
+                yield f"{file.path}: {name} is in {known} too: the two are compiled together"
             for header, names in headers:
                 if name in names and can_see(file, header):
                     yield f"{file.path}: {name} hides the one of {header.path} in the files compiled with it"
 
 
-def test_names_of_a_folder_are_one_thing_each():
+def test_names_of_a_room_are_one_thing_each():
     report(sorted(shared_name_problems(load_sources(REPOSITORY))))
 
 
@@ -124,5 +130,5 @@ def test_finds_what_hides_a_header(text, named):
 
 def test_finds_what_two_files_name():
     files = [source(f"src/io/{name}.cpp", "namespace lancet {\nnamespace {\nconstexpr int kTile = 2;\n}  // namespace\n}\n") for name in "ab"]
-    assert list(shared_name_problems(files)) == ["src/io/b.cpp: kTile is in a.cpp too: files of a folder are compiled together"]
+    assert list(shared_name_problems(files)) == ["src/io/b.cpp: kTile is in src/io/a.cpp too: the two are compiled together"]
     assert not list(shared_name_problems([files[0], source("src/text/b.cpp", files[1].text)]))

@@ -3,6 +3,7 @@
 #include <torch/types.h>
 
 #include "lancet/statistics/gradient_moments.h"
+#include "support/edit_run.h"
 #include "support/edit_setup.h"
 #include "support/fake_device.h"
 #include "support/thread_ranks.h"

@@ -21,7 +21,7 @@ constexpr SizeKeys kNeoSizes{.layers = "num_layers", .heads = "num_heads", .ffn_
 
 /// Lists of types, each with how often it comes: [[["global", "local"], 12]].
 std::vector<bool> local_layers(ConfigReader& keys, int64_t n_layers) {
-  static const nlohmann::json kUsual = nlohmann::json::parse(R"([[["global", "local"], 12]])");
+  static const nlohmann::json kUsualTypes = nlohmann::json::parse(R"([[["global", "local"], 12]])");
   const nlohmann::json* types = keys.find("attention_types");
   std::vector<bool> local;
   const auto add = [&](const nlohmann::json& item) {
@@ -34,7 +34,7 @@ std::vector<bool> local_layers(ConfigReader& keys, int64_t n_layers) {
       }
     return true;
   };
-  const nlohmann::json& read = types == nullptr ? kUsual : *types;
+  const nlohmann::json& read = types == nullptr ? kUsualTypes : *types;
   if (!read.is_array() || !std::ranges::all_of(read, add) || std::ssize(local) != n_layers)
     keys.problem("attention_types", cat("lists of global and local, for each of the ", n_layers, " layers"));
   local.resize(static_cast<size_t>(n_layers));

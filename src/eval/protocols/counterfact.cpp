@@ -24,10 +24,10 @@ constexpr std::array<GroupNames, 3> kGroups{
 constexpr size_t kNeighborhood = 2;  // where the true target shall stay
 
 /// Scores of two targets after one prompt; nullopt: the request names no true one.
-struct Pair {
+struct AskedPair {
   std::optional<size_t> wanted, other;
 };
-using QuestionGroups = std::array<std::vector<Pair>, kGroups.size()>;
+using QuestionGroups = std::array<std::vector<AskedPair>, kGroups.size()>;
 
 double probability(double nll) { return std::exp(-nll); }
 
@@ -42,7 +42,7 @@ class CounterFactProtocol : public Protocol {
                                                                               &request.neighborhood};
     for (size_t group = 0; group < kGroups.size(); ++group) {
       for (const std::string& prompt : *prompts[group]) {
-        Pair pair{collector.score(prompt, request.target), {}};
+        AskedPair pair{collector.score(prompt, request.target), {}};
         if (request.target_true) pair.other = collector.score(prompt, *request.target_true);
         if (group == kNeighborhood) std::swap(pair.wanted, pair.other);
         asked[group].push_back(pair);
@@ -79,7 +79,7 @@ class CounterFactProtocol : public Protocol {
     Tallies tallies;
     for (size_t group = 0; group < kGroups.size(); ++group) {
       Tally success, accuracy, magnitude;
-      for (const Pair& pair : requests_[request][group]) {
+      for (const AskedPair& pair : requests_[request][group]) {
         if (!pair.wanted) continue;
         const TargetAnswer& wanted = *now.scores[*pair.wanted];
         accuracy.add(wanted.is_right() ? 1 : 0);

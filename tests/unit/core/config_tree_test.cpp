@@ -15,7 +15,7 @@ using namespace lancet::testing;
 
 std::string dump_of(std::string_view text) { return dump(parsed(text)); }
 
-std::string refusal(std::string_view text) {
+std::string tree_refusal(std::string_view text) {
   return config_error([&] { parsed(text); });
 }
 
@@ -84,54 +84,55 @@ TEST(ConfigTree, ReadsJsonEscapes) {
 }
 
 TEST(ConfigTree, RefusesTextThatIsNotYamlWithItsPlace) {
-  EXPECT_EQ(refusal("a: 1\nb: [1, 2\nc: 3\n").substr(0, 14), "job.yaml:3:2: ");
-  EXPECT_EQ(refusal("a: b: c\n").substr(0, 29), "job.yaml:1:5: not valid YAML:");
-  EXPECT_EQ(refusal("model: m\neditor:\n\tmethod: memit\n"),
+  EXPECT_EQ(tree_refusal("a: 1\nb: [1, 2\nc: 3\n").substr(0, 14), "job.yaml:3:2: ");
+  EXPECT_EQ(tree_refusal("a: b: c\n").substr(0, 29), "job.yaml:1:5: not valid YAML:");
+  EXPECT_EQ(tree_refusal("model: m\neditor:\n\tmethod: memit\n"),
             "job.yaml:3:1: a tab at the beginning of the line: YAML is indented by spaces alone; replace the tab by "
             "spaces");
-  EXPECT_EQ(refusal("a:\n\t- b\n").substr(0, 20), "job.yaml:2:1: a tab ");
-  EXPECT_EQ(refusal("a: {} is\n").substr(0, 14), "job.yaml:1:7: ");
-  EXPECT_EQ(refusal("{\"a\": \"\\ud83d\"}").substr(0, 9), "job.yaml:");
-  EXPECT_NE(refusal(std::string(5000, '[') + std::string(5000, ']')).find("nested too deeply"), std::string::npos);
+  EXPECT_EQ(tree_refusal("a:\n\t- b\n").substr(0, 20), "job.yaml:2:1: a tab ");
+  EXPECT_EQ(tree_refusal("a: {} is\n").substr(0, 14), "job.yaml:1:7: ");
+  EXPECT_EQ(tree_refusal("{\"a\": \"\\ud83d\"}").substr(0, 9), "job.yaml:");
+  EXPECT_NE(tree_refusal(std::string(5000, '[') + std::string(5000, ']')).find("nested too deeply"), std::string::npos);
 }
 
 TEST(ConfigTree, RefusesAQuoteThatIsNeverClosed) {
-  EXPECT_NE(refusal("a: \"x\nb: 1\n").find("a quote that is not closed"), std::string::npos);
-  EXPECT_NE(refusal("a: 'x").find("a quote that is not closed"), std::string::npos);
+  EXPECT_NE(tree_refusal("a: \"x\nb: 1\n").find("a quote that is not closed"), std::string::npos);
+  EXPECT_NE(tree_refusal("a: 'x").find("a quote that is not closed"), std::string::npos);
 }
 
 TEST(ConfigTree, RefusesAKeyThatStandsTwice) {
-  EXPECT_EQ(refusal("a: 1\nb: {c: 1}\na: 2\n"), "job.yaml:3:1: the key 'a' stands twice in one map, first on line 1");
-  EXPECT_EQ(refusal("{\"a\": {\"b\": 1,\n\"b\": 1}}"),
+  EXPECT_EQ(tree_refusal("a: 1\nb: {c: 1}\na: 2\n"),
+            "job.yaml:3:1: the key 'a' stands twice in one map, first on line 1");
+  EXPECT_EQ(tree_refusal("{\"a\": {\"b\": 1,\n\"b\": 1}}"),
             "job.yaml:2:1: the key 'b' stands twice in one map, first on line 1");
   EXPECT_EQ(dump_of("a: {x: 1}\nb: {x: 1}\n"), "{a={x=<1>}, b={x=<1>}}");
 }
 
 TEST(ConfigTree, RefusesAnchorsTagsAndOddKeys) {
-  EXPECT_NE(refusal("a: &x 1\nb: 2\n").find("job.yaml:1:4: anchors and aliases"), std::string::npos);
-  EXPECT_NE(refusal("a: &x {b: 1}\n").find("anchors and aliases"), std::string::npos);
-  EXPECT_NE(refusal("a: *x\n").find("job.yaml:1:"), std::string::npos);
-  EXPECT_NE(refusal("a: !!int 5\n").find("tag"), std::string::npos);
-  EXPECT_NE(refusal("a: !foo [1]\n").find("the tag !foo is not supported"), std::string::npos);
-  EXPECT_NE(refusal("? [a]\n: b\n").find("a key that is a list or a map"), std::string::npos);
-  EXPECT_NE(refusal("null: b\n").find("a key is missing"), std::string::npos);
+  EXPECT_NE(tree_refusal("a: &x 1\nb: 2\n").find("job.yaml:1:4: anchors and aliases"), std::string::npos);
+  EXPECT_NE(tree_refusal("a: &x {b: 1}\n").find("anchors and aliases"), std::string::npos);
+  EXPECT_NE(tree_refusal("a: *x\n").find("job.yaml:1:"), std::string::npos);
+  EXPECT_NE(tree_refusal("a: !!int 5\n").find("tag"), std::string::npos);
+  EXPECT_NE(tree_refusal("a: !foo [1]\n").find("the tag !foo is not supported"), std::string::npos);
+  EXPECT_NE(tree_refusal("? [a]\n: b\n").find("a key that is a list or a map"), std::string::npos);
+  EXPECT_NE(tree_refusal("null: b\n").find("a key is missing"), std::string::npos);
 }
 
 TEST(ConfigTree, RefusesASecondDocument) {
-  EXPECT_NE(refusal("a: 1\n---\nb: 2\n").find("job.yaml:2:1: expected one document"), std::string::npos);
-  EXPECT_NE(refusal("{\"a\":1} x\n").find("expected one document"), std::string::npos);
-  EXPECT_NE(refusal("- a\nb: c\n").find("expected one document"), std::string::npos);
+  EXPECT_NE(tree_refusal("a: 1\n---\nb: 2\n").find("job.yaml:2:1: expected one document"), std::string::npos);
+  EXPECT_NE(tree_refusal("{\"a\":1} x\n").find("expected one document"), std::string::npos);
+  EXPECT_NE(tree_refusal("- a\nb: c\n").find("expected one document"), std::string::npos);
 }
 
 TEST(ConfigTree, RefusesBytesThatAreNoText) {
-  EXPECT_EQ(refusal(std::string_view("a: 1\nb: x\0y\n", 12)), "job.yaml:2:5: the byte 0: expected UTF-8 text");
-  EXPECT_NE(refusal("a: 1\n\x04").find("job.yaml:2:1: the byte 4"), std::string::npos);
-  EXPECT_EQ(refusal("a: x\xc3(\n"), "job.yaml:1:4: text that is not valid UTF-8");
-  EXPECT_NE(refusal("\xff\xfe"
-                    "a")
+  EXPECT_EQ(tree_refusal(std::string_view("a: 1\nb: x\0y\n", 12)), "job.yaml:2:5: the byte 0: expected UTF-8 text");
+  EXPECT_NE(tree_refusal("a: 1\n\x04").find("job.yaml:2:1: the byte 4"), std::string::npos);
+  EXPECT_EQ(tree_refusal("a: x\xc3(\n"), "job.yaml:1:4: text that is not valid UTF-8");
+  EXPECT_NE(tree_refusal("\xff\xfe"
+                         "a")
                 .find("job.yaml:1:"),
             std::string::npos);
-  EXPECT_NE(refusal("a: \"\\N\"\n").find("not valid UTF-8"), std::string::npos);
+  EXPECT_NE(tree_refusal("a: \"\\N\"\n").find("not valid UTF-8"), std::string::npos);
 }
 
 TEST(ConfigTree, SaysWhyAFileCannotBeRead) {

@@ -129,7 +129,7 @@ TEST(WeightTransaction, RefusesNaNAndLeavesTheWeight) {
   EXPECT_TRUE(transaction.entries().empty());
 }
 
-std::string message_of(const std::function<void()>& work) {
+std::string message_from(const std::function<void()>& work) {
   try {
     work();
   } catch (const NumericError& error) {
@@ -143,7 +143,7 @@ TEST(WeightTransaction, RefusesAChangeWithoutANorm) {
   CausalLM model = tiny.load(at::kFloat);
   const Tensor before = model.weight(kDown);
   WeightTransaction transaction(model);
-  const std::string message = message_of([&] { transaction.apply(kDown, DenseDelta{torch::full({32, 48}, 1e30F)}); });
+  const std::string message = message_from([&] { transaction.apply(kDown, DenseDelta{torch::full({32, 48}, 1e30F)}); });
   EXPECT_NE(message.find("layers.1.mlp.down_proj.weight: the computed change has the norm inf"), std::string::npos)
       << message;
   EXPECT_TRUE(model.weight(kDown).is_same(before));
@@ -155,7 +155,7 @@ TEST(WeightTransaction, RefusesWhatTheStoredTypeCannotHold) {
   const Tensor stored = model.weight(kDown).to(at::kHalf);
   WeightTransaction transaction(model, [&](WeightId) { return stored; });
   transaction.apply(kDown, DenseDelta{torch::full({32, 48}, 7e4F)});
-  const std::string message = message_of([&] { transaction.round_as_written(); });
+  const std::string message = message_from([&] { transaction.round_as_written(); });
   for (const char* part :
        {"mlp.down_proj.weight: the edited weight, rounded to the type it is stored in, is not finite",
         "the largest F16 number is 65504"})
@@ -168,7 +168,7 @@ TEST(WeightTransaction, RefusesWhatTheRunsTypeCannotHold) {
   const Tensor before = model.weight(kDown).clone();
   {
     WeightTransaction transaction(model);
-    EXPECT_NE(message_of([&] {
+    EXPECT_NE(message_from([&] {
                 transaction.apply(kDown, DenseDelta{torch::full({32, 48}, 7e4F)});
               }).find("as the run computes with it, is not finite"),
               std::string::npos);
@@ -183,7 +183,7 @@ TEST(WeightTransaction, TellsADamagedWeightFromALargeChange) {
   damaged[3][1] = std::numeric_limits<float>::infinity();
   model.set_weight(kDown, damaged);
   WeightTransaction transaction(model);
-  EXPECT_NE(message_of([&] {
+  EXPECT_NE(message_from([&] {
               transaction.apply(kDown, DenseDelta{torch::zeros({32, 48})});
             }).find("has NaN or infinity in the model's own files"),
             std::string::npos);

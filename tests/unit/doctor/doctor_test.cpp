@@ -6,12 +6,14 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "support/byte_units.h"
+
 namespace lancet {
 namespace {
 
-constexpr int64_t kGB = 1'000'000'000;
+using testing::kGB;
 
-GpuIdentity gpu(int64_t index, int64_t physical, const std::string& name = "NVIDIA H100") {
+GpuIdentity gpu_identity(int64_t index, int64_t physical, const std::string& name = "NVIDIA H100") {
   return {index, physical, "GPU-" + std::to_string(physical), "0000:00", name, 80 * kGB, 90, std::nullopt};
 }
 
@@ -22,7 +24,7 @@ MachineFacts good_machine() {
   facts.host_resolves = true;
   facts.versions = {"0.1.0", "2.11.0", 13000, "2.28.9", true};
   facts.gpus_on_bus = 2;
-  facts.driver = {true, "", "580.65.06", 13000, 2, {gpu(0, 0), gpu(1, 1)}, {}};
+  facts.driver = {true, "", "580.65.06", 13000, 2, {gpu_identity(0, 0), gpu_identity(1, 1)}, {}};
   facts.usable_gpus = 2;
   facts.gpus = {{80 * kGB, kGB}, {80 * kGB, kGB}};
   facts.copies = {{"cpu", "cuda:0", 25e9}, {"cuda:0", "cuda:1", 300e9}};
@@ -138,7 +140,7 @@ TEST(Doctor, ShowsBothNumbersOfGpusThatAreNumberedAnew) {
   MachineFacts facts = good_machine();
   facts.visible_devices = "3,2";
   facts.driver.physical_gpus = 4;
-  facts.driver.gpus = {gpu(0, 3), gpu(1, 2)};
+  facts.driver.gpus = {gpu_identity(0, 3), gpu_identity(1, 2)};
   expect_parts(everything(facts), {"cuda:0 = GPU 3, GPU-3", "cuda:1 = GPU 2, GPU-2",
                                    "CUDA_VISIBLE_DEVICES=\"3,2\": 2 of the machine's 4 GPUs are seen"});
 }

@@ -13,14 +13,14 @@ using namespace lancet::testing;
 namespace fs = std::filesystem;
 
 constexpr const char* kManifest = "lancet-manifest.json";
-const std::string kValues = std::string(32, 'a') + ".safetensors";
+const std::string kValueFile = std::string(32, 'a') + ".safetensors";
 
 class UnfinishedFolderTest : public ::testing::Test {
  protected:
   /// Writes what a run leaves that was killed after its second batch.
   void write_whole() {
     make_unfinished(folder_);
-    write_bytes(folder_ / kValues, "values");
+    write_bytes(folder_ / kValueFile, "values");
     write_bytes(folder_ / ".lancet-7-0.tmp", "half");
     write_bytes(folder_ / ".progress.lancet-7" / "changes.safetensors", "half");
     OutputFolder progress(folder_ / kProgressFolder, IfExists::kError, kProgressKind);
@@ -51,7 +51,7 @@ TEST_F(UnfinishedFolderTest, ComesAndGoes) {
   check_unfinished(folder_);
   make_unfinished(folder_);
   EXPECT_EQ(names_in(folder_),
-            (std::set<std::string>{kManifest, kValues, ".lancet-7-0.tmp", ".progress.lancet-7", "progress"}));
+            (std::set<std::string>{kManifest, kValueFile, ".lancet-7-0.tmp", ".progress.lancet-7", "progress"}));
   remove_unfinished(folder_);
   EXPECT_FALSE(fs::exists(folder_));
   remove_unfinished(folder_);  // another rank was first
@@ -64,7 +64,7 @@ TEST_F(UnfinishedFolderTest, TakesWhatAKillLeavesOfItsRemovalAndOfItsMaking) {
   fs::remove(folder_ / "progress" / kManifest);
   check_unfinished(folder_);
   for (const char* name : {"progress", ".progress.lancet-7", ".lancet-7-0.tmp"}) fs::remove_all(folder_ / name);
-  fs::remove(folder_ / kValues);
+  fs::remove(folder_ / kValueFile);
   check_unfinished(folder_);
   fs::remove(folder_ / kManifest);
   check_unfinished(folder_);
@@ -76,9 +76,10 @@ TEST_F(UnfinishedFolderTest, TakesWhatAKillLeavesOfItsRemovalAndOfItsMaking) {
 }
 
 TEST_F(UnfinishedFolderTest, RefusesSomebodysFolderAndKeepsIt) {
-  for (const std::string& name : {std::string("thesis.txt"), std::string(".git/config"), "cache/" + kValues, kValues}) {
+  for (const std::string& name :
+       {std::string("thesis.txt"), std::string(".git/config"), "cache/" + kValueFile, kValueFile}) {
     write_bytes(folder_ / name, "mine");
-    expect_says(refusal(), {folder_.string(), name == kValues ? "files without lancet's" : name.substr(0, 5)});
+    expect_says(refusal(), {folder_.string(), name == kValueFile ? "files without lancet's" : name.substr(0, 5)});
     EXPECT_THROW(make_unfinished(folder_), ConfigError);
     remove_unfinished(folder_);
     EXPECT_EQ(read_bytes(folder_ / name), "mine");
@@ -98,7 +99,7 @@ TEST_F(UnfinishedFolderTest, NamesWhatIsForeignInItsOwnAndKeepsIt) {
     expect_says(refusal(), {folder_.string(), name.starts_with("model") ? "model/" : name});
     remove_unfinished(folder_);
     EXPECT_EQ(read_bytes(folder_ / name), "mine");
-    EXPECT_TRUE(fs::exists(folder_ / kValues));
+    EXPECT_TRUE(fs::exists(folder_ / kValueFile));
     fs::remove_all(folder_);
   }
 }

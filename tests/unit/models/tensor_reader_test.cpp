@@ -19,18 +19,18 @@ using testing::TempDir;
 const std::vector<at::ScalarType> kTypes{at::kFloat, at::kBFloat16, at::kHalf, at::kDouble};
 
 /// Several pieces and a rest, one element, none, a vector of odd length: in this order the later ones are not aligned.
-const std::vector<std::vector<int64_t>> kShapes{{1}, {3}, {513, 1027}, {0, 4}, {700'001}};
+const std::vector<std::vector<int64_t>> kTensorShapes{{1}, {3}, {513, 1027}, {0, 4}, {700'001}};
 
-struct Stored {
+struct StoredTensors {
   std::vector<Tensor> tensors;
   SafetensorsReader file;
 };
 
 /// A byte tensor of one element first, so that nothing after it is aligned.
-Stored write_stored(const fs::path& path, at::ScalarType type) {
+StoredTensors write_stored(const fs::path& path, at::ScalarType type) {
   torch::manual_seed(7);
-  Stored stored{{torch::ones({1}, torch::kByte)}, {}};
-  for (const auto& shape : kShapes) stored.tensors.push_back(torch::randn(shape).to(type));
+  StoredTensors stored{{torch::ones({1}, torch::kByte)}, {}};
+  for (const auto& shape : kTensorShapes) stored.tensors.push_back(torch::randn(shape).to(type));
   std::vector<TensorSource> sources;
   for (const Tensor& tensor : stored.tensors) sources.push_back(to_source(std::to_string(sources.size()), tensor));
   write_safetensors(path, sources, {});
@@ -38,7 +38,7 @@ Stored write_stored(const fs::path& path, at::ScalarType type) {
   return stored;
 }
 
-std::vector<TensorRead> reads_of(const Stored& stored, at::ScalarType type) {
+std::vector<TensorRead> reads_of(const StoredTensors& stored, at::ScalarType type) {
   std::vector<TensorRead> reads;
   for (size_t i = 1; i < stored.tensors.size(); ++i)
     reads.push_back({stored.file.view(std::to_string(i)), Placement::host(), type});
@@ -50,10 +50,10 @@ void ignore_bytes(int64_t /*bytes*/) {}
 TEST(TensorReader, GivesTheBitsThatTorchConvertsTo) {
   const TempDir folder;
   for (const at::ScalarType from : kTypes) {
-    const Stored stored = write_stored(folder / at::toString(from), from);
+    const StoredTensors stored = write_stored(folder / at::toString(from), from);
     for (const at::ScalarType to : kTypes) {
       const std::vector<Tensor> tensors = read_tensors(reads_of(stored, to), ignore_bytes);
-      ASSERT_EQ(tensors.size(), kShapes.size());
+      ASSERT_EQ(tensors.size(), kTensorShapes.size());
       for (size_t i = 0; i < tensors.size(); ++i) {
         EXPECT_EQ(tensors[i].scalar_type(), to);
         EXPECT_TRUE(torch::equal(tensors[i], stored.tensors[i + 1].to(to))) << from << " to " << to << ", tensor " << i;
@@ -64,11 +64,11 @@ TEST(TensorReader, GivesTheBitsThatTorchConvertsTo) {
 
 TEST(TensorReader, CountsTheBytesRead) {
   const TempDir folder;
-  const Stored stored = write_stored(folder / "f", at::kHalf);
+  const StoredTensors stored = write_stored(folder / "f", at::kHalf);
   std::vector<int64_t> told;
   read_tensors(reads_of(stored, at::kFloat), [&](int64_t bytes) { told.push_back(bytes); });
   int64_t expected = 0;
-  ASSERT_EQ(told.size(), kShapes.size());
+  ASSERT_EQ(told.size(), kTensorShapes.size());
   for (size_t i = 0; i < told.size(); ++i)
     EXPECT_EQ(told[i], expected += static_cast<int64_t>(stored.tensors[i + 1].nbytes()));
 }
@@ -76,7 +76,7 @@ TEST(TensorReader, CountsTheBytesRead) {
 TEST(TensorReader, SharesNoMemoryWithTheFile) {
   const TempDir folder;
   for (const at::ScalarType to : {at::kFloat, at::kDouble}) {
-    const Stored stored = write_stored(folder / "f", at::kFloat);
+    const StoredTensors stored = write_stored(folder / "f", at::kFloat);
     const std::vector<Tensor> tensors = read_tensors(reads_of(stored, to), ignore_bytes);
     std::fstream file(folder / "f", std::ios::in | std::ios::out | std::ios::binary);  // the same file, written over
     const std::vector<char> zeros(fs::file_size(folder / "f"));
@@ -90,7 +90,7 @@ TEST(TensorReader, SharesNoMemoryWithTheFile) {
 
 TEST(TensorReader, SaysThatAFileWasCut) {
   const TempDir folder;
-  const Stored stored = write_stored(folder / "f", at::kFloat);
+  const StoredTensors stored = write_stored(folder / "f", at::kFloat);
   fs::resize_file(folder / "f", fs::file_size(folder / "f") / 2);
   for (const at::ScalarType to : {at::kFloat, at::kDouble}) {
     try {

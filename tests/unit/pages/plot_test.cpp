@@ -16,7 +16,7 @@ namespace {
 using testing::count;
 
 /// Numbers of an attribute, in order.
-std::vector<double> numbers(const std::string& text, const std::string& pattern) {
+std::vector<double> numbers_in(const std::string& text, const std::string& pattern) {
   std::vector<double> found;
   const std::regex regex(pattern);
   for (std::sregex_iterator at(text.begin(), text.end(), regex), end; at != end; ++at)
@@ -28,8 +28,8 @@ TEST(Plot, PutsValuesBetweenTheTicksOfItsAxis) {
   const PlotFrame frame{.title = "t", .y = {.low = 0, .high = 10}};
   const std::vector<PlotSeries> series{{.name = "a", .x = {0, 1, 2}, .y = {0, 5, 10}}};
   const std::string svg = line_plot(frame, series);
-  const std::vector<double> y = numbers(svg, "<circle[^>]* cy=\"([0-9.]+)\"");
-  const std::vector<double> grid = numbers(svg, "<line class=\"p-grid\"[^>]* y1=\"([0-9.]+)\"");
+  const std::vector<double> y = numbers_in(svg, "<circle[^>]* cy=\"([0-9.]+)\"");
+  const std::vector<double> grid = numbers_in(svg, "<line class=\"p-grid\"[^>]* y1=\"([0-9.]+)\"");
   ASSERT_EQ(y.size(), 3u);
   EXPECT_DOUBLE_EQ(y[0], grid.front());
   EXPECT_DOUBLE_EQ(y[2], grid.back());
@@ -69,7 +69,7 @@ TEST(Plot, EscapesNamesAndNamesItselfForScreenReaders) {
 TEST(Plot, HeatMapIsStrongestWhereTheValueIs) {
   const HeatMap map{.title = "t", .rows = {"The", "<s>"}, .columns = {"0", "1", "2"}, .values = {1, 2, -4, 0, 4, 1}};
   const std::string svg = heat_map(map);
-  EXPECT_EQ(numbers(svg, "fill-opacity=\"([0-9.]+)\""), (std::vector<double>{0.25, 0.5, 1, 0, 1, 0.25}));
+  EXPECT_EQ(numbers_in(svg, "fill-opacity=\"([0-9.]+)\""), (std::vector<double>{0.25, 0.5, 1, 0, 1, 0.25}));
   EXPECT_EQ(count(svg, "p-cell c2"), 1u) << "negative values have a colour of their own";
   EXPECT_NE(svg.find("&lt;s&gt;, 1: 4"), std::string::npos);
   HeatMap wrong = map;

@@ -7,11 +7,12 @@
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/io/files.h"
+#include "support/byte_units.h"
 
 namespace lancet {
 namespace {
 
-constexpr int64_t kGiB = int64_t{1} << 30;
+using testing::kGiB;
 
 ModelConfig llama_70b() {
   const std::filesystem::path file =

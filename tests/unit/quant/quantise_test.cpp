@@ -8,7 +8,7 @@
 namespace lancet {
 namespace {
 
-constexpr Quantiser kAll[] = {Quantiser::kInt8, Quantiser::kNf4, Quantiser::kFloat8};
+constexpr Quantiser kWhileLoading[] = {Quantiser::kInt8, Quantiser::kNf4, Quantiser::kFloat8};
 
 Tensor weight(int64_t rows, int64_t columns) {
   torch::manual_seed(3);
@@ -32,7 +32,7 @@ TEST(Quantise, StaysWithinHalfAStep) {
 TEST(Quantise, KeepsZerosAndTheLargestNumber) {
   Tensor w = weight(6, 128);
   w[2] = 0;
-  for (const Quantiser quantiser : kAll) {
+  for (const Quantiser quantiser : kWhileLoading) {
     const PackedMatrix matrix = quantise(w, quantiser, "w");
     const Tensor unpacked = matrix.unpack(at::kFloat);
     EXPECT_EQ(unpacked[2].abs().max().item<float>(), 0) << quantiser_name(quantiser);
@@ -64,7 +64,7 @@ TEST(Quantise, OfWhatItMadeGivesTheSame) {
 }
 
 TEST(Quantise, RefusesWhatIsNotFinite) {
-  for (const Quantiser quantiser : kAll) {
+  for (const Quantiser quantiser : kWhileLoading) {
     for (const double bad : {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
       Tensor w = weight(4, 128);
       w[3][70] = bad;

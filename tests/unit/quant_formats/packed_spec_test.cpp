@@ -15,7 +15,7 @@ namespace {
 
 using namespace testing;
 
-constexpr const char* kWeight = "model.layers.0.mlp.down_proj.weight";
+constexpr const char* kDownWeight = "model.layers.0.mlp.down_proj.weight";
 constexpr const char* kModule = "model.layers.0.mlp.down_proj";
 constexpr int64_t kRows = 64, kColumns = 96;
 
@@ -48,7 +48,7 @@ Made gptq() {
 
 Made nested() {
   const std::string text = record(R"(, "nested_blocksize": 256, "nested_offset": 0.5)");
-  const std::string weight = kWeight;
+  const std::string weight = kDownWeight;
   return {R"({"quant_method": "bitsandbytes", "load_in_4bit": true})",
           {{weight, DType::kU8, {3072, 1}},
            {weight + ".absmax", DType::kU8, {96}},
@@ -71,12 +71,12 @@ Made compressed() {
 
 Made float8() {
   return {R"({"quant_method": "fp8", "weight_block_size": [32, 64]})",
-          {{kWeight, DType::kF8E4M3, {64, 96}}, {inside(".weight_scale_inv"), DType::kF32, {2, 2}}}};
+          {{kDownWeight, DType::kF8E4M3, {64, 96}}, {inside(".weight_scale_inv"), DType::kF32, {2, 2}}}};
 }
 
 Made int8() {
   return {R"({"load_in_8bit": true})",
-          {{kWeight, DType::kI8, {64, 96}},
+          {{kDownWeight, DType::kI8, {64, 96}},
            {inside(".SCB"), DType::kF32, {64}},
            {inside(".weight_format"), DType::kU8, {}}}};
 }
@@ -107,7 +107,7 @@ class PackedSpecTest : public ::testing::Test {
     write_bytes(folder_ / "config.json", R"({"quantization_config": )" + made.config + "}");
   }
 
-  std::optional<PackedSpec> find(const MatrixPlace& place = {kWeight, kRows, kColumns}) {
+  std::optional<PackedSpec> find(const MatrixPlace& place = {kDownWeight, kRows, kColumns}) {
     problems_.clear();
     const Checkpoint checkpoint = Checkpoint::open(folder_.path());
     const std::optional<QuantScheme> scheme = QuantScheme::parse(checkpoint.config_text(), {}, "config.json");
@@ -140,7 +140,7 @@ TEST_F(PackedSpecTest, ReadsTheRecordOfBitsAndBytes) {
   EXPECT_EQ(spec->nested_offset, 0.5);
   EXPECT_TRUE(spec->code.nested);
   EXPECT_EQ(spec->table, NumberTable::kNf4);
-  EXPECT_EQ(spec->part(PartRole::kNestedTable)->tensor, std::string(kWeight) + ".nested_quant_map");
+  EXPECT_EQ(spec->part(PartRole::kNestedTable)->tensor, std::string(kDownWeight) + ".nested_quant_map");
   EXPECT_EQ(spec->part(PartRole::kOrder), nullptr);
 }
 
@@ -170,9 +170,9 @@ TEST_F(PackedSpecTest, RefusesRecordsThatSayOtherThings) {
 
 TEST_F(PackedSpecTest, RefusesSizesThatDoNotFillWords) {
   write(gptq());
-  EXPECT_FALSE(find({kWeight, kRows, 97}));
-  expect_says(problems_.front(), {kWeight, "expected a multiple of 8 columns", "got 97"});
-  for (const MatrixPlace& place : {MatrixPlace{kWeight, int64_t{1} << 62, 2}, MatrixPlace{kWeight, 0, 8}}) {
+  EXPECT_FALSE(find({kDownWeight, kRows, 97}));
+  expect_says(problems_.front(), {kDownWeight, "expected a multiple of 8 columns", "got 97"});
+  for (const MatrixPlace& place : {MatrixPlace{kDownWeight, int64_t{1} << 62, 2}, MatrixPlace{kDownWeight, 0, 8}}) {
     EXPECT_FALSE(find(place));
     expect_says(problems_.front(), {"expected a matrix of 1 to "});
   }

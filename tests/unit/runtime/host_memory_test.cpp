@@ -5,12 +5,13 @@
 #include <fstream>
 #include <vector>
 
+#include "support/byte_units.h"
 #include "support/temp_dir.h"
 
 namespace lancet {
 namespace {
 
-constexpr int64_t kGiB = int64_t{1} << 30;
+using testing::kGiB;
 
 /// A machine of 64 GiB, 40 of them available, as files.
 class HostMemoryFiles : public ::testing::Test {

@@ -18,11 +18,11 @@ class FakeDeviceAllocator final : public c10::DeviceAllocator {
   void recordStream(const c10::DataPtr& /*data*/, c10::Stream /*stream*/) override {}
   c10::CachingDeviceAllocator::DeviceStats getDeviceStats(c10::DeviceIndex /*device*/) override {
     TORCH_CHECK(is_used, "Allocator not initialized for device 0: did you call init?");
-    constexpr auto kAll = static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+    constexpr auto kAggregate = static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
     c10::CachingDeviceAllocator::DeviceStats stats;
-    stats.reserved_bytes[kAll].current = 30;
-    stats.allocated_bytes[kAll].current = 10;
-    stats.allocated_bytes[kAll].peak = 25;
+    stats.reserved_bytes[kAggregate].current = 30;
+    stats.allocated_bytes[kAggregate].current = 10;
+    stats.allocated_bytes[kAggregate].peak = 25;
     return stats;
   }
   void resetAccumulatedStats(c10::DeviceIndex /*device*/) override {}

@@ -5,10 +5,12 @@
 
 #include <stdexcept>
 
+#include "support/byte_units.h"
+
 namespace lancet {
 namespace {
 
-constexpr int64_t kGB = 1'000'000'000;
+using testing::kGB;
 
 /// What a watch that looks `looks` times prints.
 std::string warnings(const MemoryWatch::Look& look, int looks) {

@@ -16,7 +16,7 @@ namespace {
 using testing::EmulatedGraphs;
 
 /// Words of what `work` ends with; empty: with nothing.
-std::string refusal_of(const std::function<void()>& work) {
+std::string message_thrown(const std::function<void()>& work) {
   try {
     work();
   } catch (const std::logic_error& error) {
@@ -33,9 +33,9 @@ class EmulatedStep : public ::testing::Test {
 
   std::string refusal_of_replay(const StepFunction& function, const std::function<void()>& change) {
     const std::unique_ptr<StepGraph> graph = graphs_->capture(function);
-    if (const std::string early = refusal_of([&] { graph->replay(); }); !early.empty()) return "at once: " + early;
+    if (const std::string early = message_thrown([&] { graph->replay(); }); !early.empty()) return "at once: " + early;
     change();
-    return refusal_of([&] { graph->replay(); });
+    return message_thrown([&] { graph->replay(); });
   }
 };
 
@@ -87,7 +87,9 @@ TEST_F(EmulatedStep, OtherOperationsAreRefused) {
 }
 
 TEST_F(EmulatedStep, AReadAndAWriteToAnInputAreRefused) {
-  const auto capture = [&](const StepFunction& function) { return refusal_of([&] { graphs_->capture(function); }); };
+  const auto capture = [&](const StepFunction& function) {
+    return message_thrown([&] { graphs_->capture(function); });
+  };
   EXPECT_NE(capture([&] { return std::vector<Tensor>{x_ * x_.sum().item<double>()}; }).find("reads a number"),
             std::string::npos);
   EXPECT_NE(capture([&] { return std::vector<Tensor>{x_.add_(1)}; }).find("aten::add_ writes to memory"),

@@ -13,7 +13,7 @@ HttpRequest body(const std::string& text) { return {.method = "POST", .body = te
 
 /// What `parse` says of a body that it refuses; empty where it takes it.
 template <typename Parse>
-std::string refusal(const Parse& parse, const std::string& text) {
+std::string refusal_to_parse(const Parse& parse, const std::string& text) {
   try {
     parse(body(text));
   } catch (const ConfigError& error) {
@@ -29,12 +29,14 @@ TEST(Orders, OfQuestionsHaveAPromptAndALength) {
   EXPECT_TRUE(order.options.sampling.is_greedy());
   EXPECT_EQ(order.weights, std::vector{AskedWeights::kEdited});
   EXPECT_FALSE(order.is_chat);
-  EXPECT_EQ(refusal(parse_ask, R"({"tokens": 8})"), "prompt: expected a text");
-  EXPECT_EQ(refusal(parse_ask, R"({"prompt": "a", "tokens": 2049})"), "tokens: expected a whole number from 1 to 2048");
-  EXPECT_EQ(refusal(parse_ask, R"({"prompt": "a", "tokens": 1.5})"), "tokens: expected a whole number from 1 to 2048");
-  EXPECT_EQ(refusal(parse_ask, R"({"prompt": "a", "tokens": 1, "best_of": 3})"), "'best_of': no such key");
-  EXPECT_EQ(refusal(parse_ask, R"(["prompt"])"), "expected a JSON object");
-  EXPECT_NE(refusal(parse_ask, R"({"prompt": "a", "prompt": "b", "tokens": 1})"), "");
+  EXPECT_EQ(refusal_to_parse(parse_ask, R"({"tokens": 8})"), "prompt: expected a text");
+  EXPECT_EQ(refusal_to_parse(parse_ask, R"({"prompt": "a", "tokens": 2049})"),
+            "tokens: expected a whole number from 1 to 2048");
+  EXPECT_EQ(refusal_to_parse(parse_ask, R"({"prompt": "a", "tokens": 1.5})"),
+            "tokens: expected a whole number from 1 to 2048");
+  EXPECT_EQ(refusal_to_parse(parse_ask, R"({"prompt": "a", "tokens": 1, "best_of": 3})"), "'best_of': no such key");
+  EXPECT_EQ(refusal_to_parse(parse_ask, R"(["prompt"])"), "expected a JSON object");
+  EXPECT_NE(refusal_to_parse(parse_ask, R"({"prompt": "a", "prompt": "b", "tokens": 1})"), "");
 }
 
 TEST(Orders, OfQuestionsChooseWeightsSamplingAndChat) {
@@ -47,11 +49,13 @@ TEST(Orders, OfQuestionsChooseWeightsSamplingAndChat) {
   const auto with = [](const std::string& more) { return R"({"prompt": "a", "tokens": 1, )" + more + "}"; };
   const AskOrder both = parse_ask(body(with(R"("weights": "both")")));
   EXPECT_EQ(both.weights, (std::vector{AskedWeights::kUnedited, AskedWeights::kEdited}));
-  EXPECT_EQ(refusal(parse_ask, with(R"("weights": "base")")), "weights 'base': expected edited, unedited or both");
-  EXPECT_EQ(refusal(parse_ask, with(R"("chat": 1)")), "chat: expected true or false");
-  EXPECT_EQ(refusal(parse_ask, with(R"("temperature": "hot")")), "temperature: expected a number");
-  EXPECT_TRUE(refusal(parse_ask, with(R"("seed": 3)")).starts_with("seed: the likeliest token is taken each time"));
-  EXPECT_NE(refusal(parse_ask, with(R"("temperature": 0)")).find("temperature"), std::string::npos);
+  EXPECT_EQ(refusal_to_parse(parse_ask, with(R"("weights": "base")")),
+            "weights 'base': expected edited, unedited or both");
+  EXPECT_EQ(refusal_to_parse(parse_ask, with(R"("chat": 1)")), "chat: expected true or false");
+  EXPECT_EQ(refusal_to_parse(parse_ask, with(R"("temperature": "hot")")), "temperature: expected a number");
+  EXPECT_TRUE(
+      refusal_to_parse(parse_ask, with(R"("seed": 3)")).starts_with("seed: the likeliest token is taken each time"));
+  EXPECT_NE(refusal_to_parse(parse_ask, with(R"("temperature": 0)")).find("temperature"), std::string::npos);
 }
 
 TEST(Orders, OfEditsHaveOtherWordingsNeighboursAndOldAnswers) {
@@ -65,8 +69,9 @@ TEST(Orders, OfEditsHaveOtherWordingsNeighboursAndOldAnswers) {
   EXPECT_EQ(fact.paraphrases, std::vector<std::string>{"Rome is in"});
   EXPECT_EQ(fact.neighborhood, std::vector<std::string>{"Milan lies in"});
   for (const char* wrong : {R"("a")", "[5]", "{}"})
-    EXPECT_EQ(refusal(parse, cat(R"({"facts": [{"prompt": "a", "target": "b", "paraphrases": )", wrong, "}]}")),
-              "fact 1: paraphrases: expected a list of texts");
+    EXPECT_EQ(
+        refusal_to_parse(parse, cat(R"({"facts": [{"prompt": "a", "target": "b", "paraphrases": )", wrong, "}]}")),
+        "fact 1: paraphrases: expected a list of texts");
 }
 
 TEST(Orders, OfEditsHaveFactsOrAFile) {
@@ -75,40 +80,41 @@ TEST(Orders, OfEditsHaveFactsOrAFile) {
   const EditCommand order =
       parse(body(R"({"facts": [{"prompt": "{} lies in", "subject": "Rome", "target": "Peru"}], "method": "rome"})"));
   EXPECT_EQ(order.method, "rome");
-  EXPECT_EQ(refusal(parse, R"({"method": "rome"})"), "expected facts, or a file of them");
-  EXPECT_EQ(refusal(parse, R"({"facts": [], "file": 1})"), "expected facts, or a file of them");
-  EXPECT_EQ(refusal(parse, R"({"file": 0})").substr(0, 5), "file:");
-  EXPECT_NE(refusal(parse, R"({"file": 7})"), "") << "a file that nobody sent";
-  EXPECT_EQ(refusal(parse, R"({"facts": [{"prompt": "a", "target": "b"}], "method": 5})"), "method: expected a text");
+  EXPECT_EQ(refusal_to_parse(parse, R"({"method": "rome"})"), "expected facts, or a file of them");
+  EXPECT_EQ(refusal_to_parse(parse, R"({"facts": [], "file": 1})"), "expected facts, or a file of them");
+  EXPECT_EQ(refusal_to_parse(parse, R"({"file": 0})").substr(0, 5), "file:");
+  EXPECT_NE(refusal_to_parse(parse, R"({"file": 7})"), "") << "a file that nobody sent";
+  EXPECT_EQ(refusal_to_parse(parse, R"({"facts": [{"prompt": "a", "target": "b"}], "method": 5})"),
+            "method: expected a text");
 }
 
 TEST(Orders, OfUndoAreTheLastBatchOrAListOfIds) {
   EXPECT_TRUE(parse_undo(body(R"({"edits_version": 3})")).ids.empty());
   EXPECT_EQ(parse_undo(body(R"({"edits_version": 3, "ids": ["a", "b"]})")).ids, (std::vector<std::string>{"a", "b"}));
-  EXPECT_TRUE(refusal(parse_undo, R"({"ids": ["a"]})").starts_with("edits_version: "));
+  EXPECT_TRUE(refusal_to_parse(parse_undo, R"({"ids": ["a"]})").starts_with("edits_version: "));
   for (const char* ids : {R"("a")", "5", "null", R"({"0": "a"})", "[5]"})
-    EXPECT_EQ(refusal(parse_undo, std::string(R"({"edits_version": 0, "ids": )") + ids + "}"),
+    EXPECT_EQ(refusal_to_parse(parse_undo, std::string(R"({"edits_version": 0, "ids": )") + ids + "}"),
               "ids: expected a list of texts")
         << ids;
-  EXPECT_EQ(refusal(parse_undo, R"({"edits_version": 0, "ids": []})"), "ids: expected at least one");
+  EXPECT_EQ(refusal_to_parse(parse_undo, R"({"edits_version": 0, "ids": []})"), "ids: expected at least one");
 }
 
 TEST(Orders, OfExportsNameAPlainFolder) {
   const ExportOrder order = parse_export(body(R"({"kind": "gguf", "name": "rome-1.2"})"));
   EXPECT_EQ(order.kind, ExportKind::kGguf);
   EXPECT_EQ(order.name, "rome-1.2");
-  EXPECT_EQ(refusal(parse_export, R"({"kind": "onnx", "name": "a"})"),
+  EXPECT_EQ(refusal_to_parse(parse_export, R"({"kind": "onnx", "name": "a"})"),
             "kind 'onnx': expected checkpoint, peft or gguf");
   for (const char* name : {"", ".", "..", "../a", "a/b", ".hidden", "-rf", "a.", "a b", "edits-state", "a\\\\b"})
-    EXPECT_NE(refusal(parse_export, std::string(R"({"kind": "peft", "name": ")") + name + "\"}"), "") << name;
-  EXPECT_NE(refusal(parse_export, R"({"kind": "peft", "name": ")" + std::string(81, 'a') + "\"}"), "");
+    EXPECT_NE(refusal_to_parse(parse_export, std::string(R"({"kind": "peft", "name": ")") + name + "\"}"), "") << name;
+  EXPECT_NE(refusal_to_parse(parse_export, R"({"kind": "peft", "name": ")" + std::string(81, 'a') + "\"}"), "");
 }
 
 TEST(Orders, OfCancelsAndMeasuresSayNothingMore) {
   EXPECT_EQ(parse_cancel(body(R"({"item": 4})")), 4);
-  EXPECT_NE(refusal(parse_cancel, "{}"), "");
-  EXPECT_EQ(refusal(parse_measure, "{}"), "");
-  EXPECT_EQ(refusal(parse_measure, R"({"again": true})"), "'again': no such key");
+  EXPECT_NE(refusal_to_parse(parse_cancel, "{}"), "");
+  EXPECT_EQ(refusal_to_parse(parse_measure, "{}"), "");
+  EXPECT_EQ(refusal_to_parse(parse_measure, R"({"again": true})"), "'again': no such key");
 }
 
 }  // namespace

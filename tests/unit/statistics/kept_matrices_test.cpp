@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kSize = 16, kBytes = 8 * kSize * kSize;
+constexpr int64_t kSide = 16, kBytes = 8 * kSide * kSide;
 
 /// Files whose only number stands for a matrix.
 class KeptMatricesTest : public ::testing::Test {
@@ -40,7 +40,7 @@ class KeptMatricesTest : public ::testing::Test {
     std::ifstream file(folder_ / name);
     double number = 0;
     if (!(file >> number)) throw CheckpointError(name + ": no number");
-    return torch::full({kSize, kSize}, number, torch::kDouble).mT();
+    return torch::full({kSide, kSide}, number, torch::kDouble).mT();
   }
 
   testing::TempDir folder_;
