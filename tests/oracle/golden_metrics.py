@@ -118,7 +118,7 @@ class Subject:
         self.model, self.writer, self.text = Llama(folder), Writer(folder), Tokenizer(folder)
         config = json.loads((pathlib.Path(folder) / "config.json").read_text("utf-8"))
         eos = config["eos_token_id"]
-        self.eos, self.seen = set(eos if isinstance(eos, list) else [eos]), {}
+        self.eos, self.seen, self.written = set(eos if isinstance(eos, list) else [eos]), {}, {}
         self.pieces = self.pieces_apart = 0  # inputs of zsRE, and those that are tokenised otherwise as text
 
     def log_p(self, ids):
@@ -161,6 +161,11 @@ class Subject:
         return hits
 
     def greedy(self, prompt):
+        if prompt not in self.written:
+            self.written[prompt] = self.go_on(prompt)
+        return self.written[prompt]
+
+    def go_on(self, prompt):
         fresh, written = self.text.ids(prompt), []
         self.writer.forget()
         while len(written) < NEW_TOKENS:
