@@ -1,5 +1,6 @@
 #include "packing_plan.h"
 
+#include <algorithm>
 #include <set>
 
 #include "lancet/checkpoint/module_name.h"
@@ -83,14 +84,43 @@ void add_other_names(const Family& family, std::vector<std::string>& modules) {
           modules.push_back(cat(prefix.to, std::string_view(modules[i]).substr(prefix.from.size())));
 }
 
-void check_family(const ModelFiles& files, const WeightSpec& spec, QuantisedFormat format) {
+void check_layout(const Family& family, const WeightSpec& spec, QuantisedFormat format) {
   if (format == QuantisedFormat::kCompressedTensors && spec.stored.layout == Layout::kColumns)
     throw ConfigError(cat("--format compressed-tensors: its programs quantise linear layers, and those of ",
-                          files.config.family->name, ", whose matrices are stored [in, out], are none: expected gptq"));
-  if (has_all_experts(spec.stored.layout))
-    throw ConfigError(cat("lancet quantise: layers of ", files.config.family->name,
-                          " have all their experts in one tensor, which is not supported: quantise it while it is "
-                          "loaded (run.quantise_base)"));
+                          family.name, ", whose matrices are stored [in, out], are none: expected gptq"));
+}
+
+/// The place in the model of each of the spec's matrices.
+std::vector<StoredRows> places_of(const WeightSpec& spec) {
+  std::vector<StoredRows> places;
+  if (!has_all_experts(spec.stored.layout)) {
+    for (const std::string& name : spec.stored.tensors) places.push_back({.tensor = name});
+    return places;
+  }
+  const int64_t rows = spec.parts_axis() == 0 ? spec.shape[0] / spec.experts : spec.shape[0];
+  for (int64_t expert = 0; expert < spec.experts; ++expert)
+    places.push_back({spec.stored.tensors.front(), expert * spec.stored.shape[1] + spec.stored.begin, rows});
+  return places;
+}
+
+/// The weight of experts that share a tensor as files have it in which each has its own. Throws: ConfigError where the
+/// family has no names for that.
+WeightSpec with_own_tensors(const ModelConfig& config, const WeightSpec& spec) {
+  ModelConfig apart = config;
+  apart.experts.in_one_tensor = false;
+  WeightSpec own = weight_spec(apart, spec.id);
+  if (has_all_experts(own.stored.layout) || std::ssize(own.stored.tensors) != spec.experts)
+    throw ConfigError(cat("lancet quantise: layers of ", config.family->name,
+                          " have all their experts in one tensor, and programs that read this family have no names for "
+                          "matrices of one expert: quantise it while it is loaded (run.quantise_base)"));
+  // what files have before the layer's number may differ from the family's name
+  const std::string shared = weight_spec(config, spec.id).stored.tensors.front();
+  const std::string& found = spec.stored.tensors.front();
+  const auto ends = std::mismatch(shared.rbegin(), shared.rend(), found.rbegin(), found.rend());
+  const auto before = static_cast<size_t>(shared.rend() - ends.first);
+  const std::string_view prefix = std::string_view(found).substr(0, static_cast<size_t>(found.rend() - ends.second));
+  for (std::string& name : own.stored.tensors) name = cat(prefix, std::string_view(name).substr(before));
+  return own;
 }
 
 }  // namespace
@@ -116,6 +146,16 @@ bool has_input(const ModelConfig& config, int64_t layer, MatrixInput input) {
   return false;
 }
 
+TensorView view_of(const Checkpoint& checkpoint, const StoredRows& place) {
+  TensorView view = checkpoint.view(place.tensor);
+  if (place.rows == 0) return view;
+  const auto row_bytes = view.bytes.size() / static_cast<size_t>(view.shape[0] * view.shape[1]);
+  view.bytes =
+      view.bytes.subspan(static_cast<size_t>(place.begin) * row_bytes, static_cast<size_t>(place.rows) * row_bytes);
+  view.shape = {place.rows, view.shape[2]};
+  return view;
+}
+
 PackingPlan plan_packing(const ModelFiles& files, QuantisedFormat format, int64_t bits) {
   PackingPlan plan;
   std::set<std::string> seen;
@@ -128,7 +168,9 @@ PackingPlan plan_packing(const ModelFiles& files, QuantisedFormat format, int64_
       left_out.emplace_back(module_of(spec.name));
       continue;
     }
-    check_family(files, spec, format);
+    check_layout(*files.config.family, spec, format);
+    const std::vector<StoredRows> places = places_of(spec);
+    if (has_all_experts(spec.stored.layout)) spec = with_own_tensors(files.config, spec);
     const bool is_turned = spec.stored.layout == Layout::kColumns;
     if (is_turned) {
       std::swap(spec.stored.shape[0], spec.stored.shape[1]);
@@ -143,10 +185,13 @@ PackingPlan plan_packing(const ModelFiles& files, QuantisedFormat format, int64_
       (is_packed ? modules : plan.in_full_precision).emplace_back(module_of(name));
       if (is_packed)
         plan.matrices.push_back({.name = name,
+                                 .from = places[i],
                                  .layer = spec.id.layer,
                                  .input = input_of(files.config, spec.id),
                                  .expert = static_cast<int64_t>(i),
                                  .is_turned = is_turned});
+      else if (places[i].rows > 0)
+        plan.apart.push_back({name, places[i]});
     }
     if (is_packed) plan.weights.push_back(std::move(spec));
   }
