@@ -334,6 +334,12 @@ def test_what_does_not_fit_stays_and_is_named(family, modules, format, tmp_path)
     assert torch.equal(ours[0], theirs[0])
 
 
+def test_the_head_is_named_by_each_name_that_programs_have(tmp_path):
+    base, out = make_base("gpt_neox", tmp_path / "base"), tmp_path / "out"
+    quantise(base, out, "--format", "compressed-tensors")
+    assert {"embed_out", "lm_head"} <= set(json.loads((out / "config.json").read_text())["quantization_config"]["ignore"])
+
+
 def test_nothing_fits(tmp_path):
     base = make_base("qwen3", tmp_path / "base", hidden_size=64, intermediate_size=96, head_dim=24)
     done = run_binary_raw("lancet", "quantise", base, "--format", "gptq", "--out", tmp_path / "out", "--devices", "cpu")

@@ -23,7 +23,7 @@ OrderedJson gptq_settings(int64_t bits) {
 }
 
 /// Returns the settings as llm-compressor writes them.
-OrderedJson compressed_settings(int64_t bits, const std::string& head) {
+OrderedJson compressed_settings(int64_t bits, const std::vector<std::string>& heads) {
   const OrderedJson weights = {
       {"num_bits", bits}, {"type", "int"}, {"symmetric", true}, {"strategy", "group"}, {"group_size", kQuantisedGroup},
       {"dynamic", false}};
@@ -33,12 +33,7 @@ OrderedJson compressed_settings(int64_t bits, const std::string& head) {
           {"format", "pack-quantized"},
           {"quantization_status", "compressed"},
           {"config_groups", {{"group_0", group}}},
-          {"ignore", {head}}};
-}
-
-/// The head's module, as the family's files name it, also where it is tied.
-std::string head_module(const ModelConfig& config) {
-  return std::string(module_of(weight_spec(config, {WeightKind::kHead, 0}).stored.tensors.front()));
+          {"ignore", heads}};
 }
 
 MatrixInput input_of(const ModelConfig& config, WeightId id) {
@@ -82,6 +77,14 @@ void add_other_names(const Family& family, std::vector<std::string>& modules) {
       for (size_t i = 0; i < count; ++i)
         if (modules[i].starts_with(prefix.from))
           modules.push_back(cat(prefix.to, std::string_view(modules[i]).substr(prefix.from.size())));
+}
+
+/// The head's modules, by all names that the family's files have for it, also where it is tied.
+std::vector<std::string> head_modules(const ModelConfig& config) {
+  std::vector<std::string> names{weight_spec(config, {WeightKind::kHead, 0}).stored.tensors.front()};
+  add_other_names(*config.family, names);
+  for (std::string& name : names) name = std::string(module_of(name));
+  return names;
 }
 
 void check_layout(const Family& family, const WeightSpec& spec, QuantisedFormat format) {
@@ -204,7 +207,7 @@ PackingPlan plan_packing(const ModelFiles& files, QuantisedFormat format, int64_
 
   OrderedJson config = parse_ordered_json(files.checkpoint.config_text());
   config["quantization_config"] =
-      format == QuantisedFormat::kGptq ? gptq_settings(bits) : compressed_settings(bits, head_module(files.config));
+      format == QuantisedFormat::kGptq ? gptq_settings(bits) : compressed_settings(bits, head_modules(files.config));
   plan.config_text = with_unquantised(config.dump(2), left_out, modules);
   // by the reader of such files, so that nothing is packed otherwise than it will be read
   const auto scheme = QuantScheme::parse(plan.config_text, {}, "config.json of the output");
