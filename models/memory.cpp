@@ -128,6 +128,88 @@ int64_t packed_score_tokens(const ModelConfig& config, at::Device device, at::Sc
   return holds_short ? std::min(document_tokens, kShortTokens) : 0;
 }
 
+namespace {
+
+/// What a mixer holds without gradients: bytes of each token of a pass, and of each of the rows that run together.
+struct MixerWork {
+  int64_t of_pass = 0;  ///< channels as they are projected and joined; results, and what they are multiplied by
+  int64_t of_run = 0;   ///< what the convolution and the rule make of rows of one length
+};
+
+/// A chunk's squares are there for one chunk at a time, of rows of up to `row_tokens`.
+int64_t chunk_of(int64_t row_tokens) { return std::clamp<int64_t>(row_tokens, 1, kMixerChunk); }
+
+/// A convolution's, and a state space's: keys and queries are of all heads together, and each chunk has a state.
+MixerWork plain_work(const RecurrenceConfig& mixer, at::ScalarType dtype, int64_t row_tokens) {
+  const int64_t element = element_bytes(dtype), precise = precise_bytes(dtype), chunk = chunk_of(row_tokens);
+  const int64_t channels = precise * 3 * mixer.channels();
+  if (mixer.kind == MixerKind::kShortConvolution)
+    return {element * (4 * mixer.channels() + 3 * mixer.value_size()), channels};
+  const int64_t of_state = 4 * mixer.state_size() / chunk + 4 * mixer.key_size() + 8 * mixer.value_size();
+  return {element * 4 * mixer.channels() + precise * 6 * mixer.value_size(),
+          channels + precise * (of_state + mixer.value_heads * 5 * chunk)};
+}
+
+/// A selective space's: each token has its channels' states, what they fade by and what it adds, at each doubling of
+/// the spans that are summed, of one chunk at a time: before and after, and three products.
+MixerWork selective_work(const RecurrenceConfig& mixer, at::ScalarType dtype, int64_t row_tokens) {
+  const int64_t element = element_bytes(dtype), precise = precise_bytes(dtype), values = mixer.value_size();
+  const int64_t row = std::max<int64_t>(row_tokens, 1), chunk = std::min(row, kSelectiveChunk);
+  const int64_t channels = precise * 8 * values + (element + precise) * 3 * (mixer.step_rank + 2 * mixer.key_size());
+  const int64_t of_states = precise * mixer.state_size();
+  return {element * 8 * values, channels + of_states + of_states * 7 * chunk / row};
+}
+
+/// Channels as they are projected, joined and behind the convolution, whose sum is precise; queries and keys, as they
+/// are, of unit length and of every head; values and what they become; products of a chunk's tokens.
+MixerWork delta_work(const RecurrenceConfig& mixer, at::ScalarType dtype, int64_t row_tokens) {
+  const int64_t element = element_bytes(dtype), precise = precise_bytes(dtype);
+  const int64_t squares = mixer.value_heads * chunk_of(row_tokens);
+  const int64_t of_heads = 6 * mixer.value_heads * mixer.key_dim + 6 * mixer.value_size() + 5 * squares;
+  return {element * 4 * mixer.channels(), precise * (3 * mixer.channels() + of_heads)};
+}
+
+MixerWork work_of(const RecurrenceConfig& mixer, at::ScalarType dtype, int64_t row_tokens) {
+  if (mixer.is_selective()) return selective_work(mixer, dtype, row_tokens);
+  return mixer.kind == MixerKind::kGatedDelta ? delta_work(mixer, dtype, row_tokens)
+                                              : plain_work(mixer, dtype, row_tokens);
+}
+
+/// Bytes of each token that the backward pass reads.
+int64_t kept_of_token(const RecurrenceConfig& mixer, at::ScalarType dtype, int64_t row_tokens) {
+  const int64_t element = element_bytes(dtype), precise = precise_bytes(dtype), values = mixer.value_size();
+  if (mixer.is_selective()) {
+    const int64_t chunk = std::clamp<int64_t>(row_tokens, 1, kSelectiveChunk);
+    const int64_t doublings = std::bit_width(static_cast<uint64_t>(chunk - 1));
+    return (element + precise) * (8 * values + 3 * (mixer.step_rank + 2 * mixer.key_size())) +
+           precise * mixer.state_size() * (6 + 5 * doublings);
+  }
+  const int64_t channels = mixer.channels(), chunk = chunk_of(row_tokens);
+  if (mixer.kind == MixerKind::kGatedDelta)
+    return element * 2 * channels + precise * (2 * channels + 8 * mixer.value_heads * mixer.key_dim + 8 * values +
+                                               6 * mixer.value_heads * chunk);
+  const int64_t convolved = element * (4 * channels + 3 * values) + precise * 3 * channels;
+  if (mixer.kind == MixerKind::kShortConvolution) return convolved;
+  const int64_t of_state = 4 * mixer.state_size() / chunk + 4 * mixer.key_size() + 8 * values;
+  return convolved + 2 * precise * (of_state + mixer.value_heads * 5 * chunk);
+}
+
+/// What a layer's mixer holds at its fullest, its input included.
+int64_t mixer_pass_bytes(const ModelConfig& config, const PassShape& pass) {
+  const RecurrenceConfig& mixer = config.recurrence;
+  if (mixer.layers.empty()) return 0;
+  const bool is_packed = pass.places > 0;
+  // Documents of one length run together. How many are not known where rows are not said to be packed, and of a
+  // selective space, whose chunk is shorter, those of the largest run may be as short.
+  const int64_t longest = pass.score_tokens > 0 ? pass.score_tokens : kMixerChunk;
+  const int64_t row = !mixer.is_selective() ? longest : is_packed ? kSelectiveChunk : kMixerChunk;
+  const MixerWork work = work_of(mixer, pass.dtype, row);
+  return std::max(pass.tokens, pass.places) * work.of_pass + (is_packed ? pass.run_places : pass.tokens) * work.of_run +
+         pass.tokens * element_bytes(pass.dtype) * 3 * config.d_model;
+}
+
+}  // namespace
+
 int64_t layer_pass_bytes(const ModelConfig& config, const PassShape& pass) {
   const int64_t d_query = query_size(config), d_kv = config.n_kv_heads * config.attended_dim();
   const int64_t element = element_bytes(pass.dtype);
@@ -152,10 +234,7 @@ int64_t layer_pass_bytes(const ModelConfig& config, const PassShape& pass) {
                             (pass.places > 0 ? pass.run_places : pass.tokens) * attending;
   // The norm, where it works on copies: the value, its square, and scaled.
   const int64_t norm = (2 * element + 3 * copy_bytes(pass.dtype)) * config.d_model;
-  const int64_t places = std::max(pass.tokens, pass.places);
-  const int64_t mixer =
-      mixer_bytes(config, pass.dtype, places, kMixerChunk).working + pass.tokens * element * 3 * config.d_model;
-  return std::max({pass.tokens * mlp, attention, pass.tokens * norm, config.recurrence.layers.empty() ? 0 : mixer});
+  return std::max({pass.tokens * mlp, attention, pass.tokens * norm, mixer_pass_bytes(config, pass)});
 }
 
 int64_t head_bytes(const ModelConfig& config, at::ScalarType dtype, int64_t rows) {
@@ -195,51 +274,11 @@ int64_t rows_per_head_call(const ModelConfig& config, at::ScalarType dtype) {
   return std::clamp<int64_t>(kMostBytes / head_bytes(config, dtype, 1), 1, kMostRows);
 }
 
-namespace {
-
-/// A convolution's, and a state space's: keys and queries are of all heads together, and each chunk has a state.
-MixerBytes plain_mixer_bytes(const RecurrenceConfig& mixer, at::ScalarType dtype, int64_t tokens, int64_t row_tokens) {
-  const int64_t element = element_bytes(dtype), precise = precise_bytes(dtype);
-  const int64_t chunk = std::max<int64_t>(std::min(row_tokens, kMixerChunk), 1);
-  const int64_t gates = element * 3 * mixer.value_size();
-  const int64_t channels = element * 4 * mixer.channels() + precise * 3 * mixer.channels() + gates;
-  if (mixer.kind == MixerKind::kShortConvolution) return {tokens * channels, tokens * channels};
-  const int64_t of_state = 4 * mixer.state_size() / chunk + 4 * mixer.key_size() + 8 * mixer.value_size();
-  const int64_t of_heads = precise * (of_state + mixer.value_heads * 5 * chunk);
-  return {.working = tokens * (channels + of_heads), .kept = tokens * (channels + 2 * of_heads)};
-}
-
-/// A selective space's: each token has its channels' states, what they fade by and what it adds, at each doubling of
-/// the spans that are summed.
-MixerBytes selective_bytes(const RecurrenceConfig& mixer, at::ScalarType dtype, int64_t tokens, int64_t row_tokens) {
-  const int64_t element = element_bytes(dtype), precise = precise_bytes(dtype), values = mixer.value_size();
-  const int64_t chunk = std::clamp<int64_t>(row_tokens, 1, kSelectiveChunk);
-  const int64_t doublings = std::bit_width(static_cast<uint64_t>(chunk - 1));
-  const int64_t channels =
-      element * 8 * values + precise * 8 * values + (element + precise) * 3 * (mixer.step_rank + 2 * mixer.key_size());
-  const int64_t of_states = precise * mixer.state_size();
-  return {
-      .working = tokens * (channels + of_states) + tokens / std::max<int64_t>(row_tokens, 1) * chunk * 6 * of_states,
-      .kept = tokens * (channels + of_states * (6 + 5 * doublings))};
-}
-
-}  // namespace
-
 MixerBytes mixer_bytes(const ModelConfig& config, at::ScalarType dtype, int64_t tokens, int64_t row_tokens) {
   const RecurrenceConfig& mixer = config.recurrence;
   if (mixer.layers.empty()) return {};
-  const int64_t element = element_bytes(dtype), precise = precise_bytes(dtype);
-  if (mixer.is_selective()) return selective_bytes(mixer, dtype, tokens, row_tokens);
-  if (mixer.kind != MixerKind::kGatedDelta) return plain_mixer_bytes(mixer, dtype, tokens, row_tokens);
-  const int64_t heads_keys = mixer.value_heads * mixer.key_dim, values = mixer.value_size();
-  const int64_t squares = mixer.value_heads * std::min(row_tokens, kMixerChunk);
-  // Channels as they are projected, joined and behind the convolution, whose sum is precise; queries and keys, as they
-  // are, of unit length and of every head; values and what they become; products of a chunk's tokens.
-  const int64_t channels = element * 4 * mixer.channels() + precise * 3 * mixer.channels();
-  const int64_t of_heads = precise * (6 * heads_keys + 6 * values + 5 * squares);
-  return {.working = tokens * (channels + of_heads),
-          .kept = tokens * (element * 2 * mixer.channels() +
-                            precise * (2 * mixer.channels() + 8 * heads_keys + 8 * values + 6 * squares))};
+  const MixerWork work = work_of(mixer, dtype, row_tokens);
+  return {.working = tokens * (work.of_pass + work.of_run), .kept = tokens * kept_of_token(mixer, dtype, row_tokens)};
 }
 
 int64_t mixer_state_bytes(const ModelConfig& config, at::ScalarType dtype) {

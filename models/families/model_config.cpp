@@ -9,6 +9,7 @@
 #include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
 #include "lancet/io/files.h"
+#include "row_presence.h"
 
 namespace lancet {
 namespace {
@@ -167,14 +168,26 @@ void read_fields(const Json& json, const Family& family, ModelConfig& config, st
   check_shapes(keys, config);
 }
 
-/// Whether any tensor has the name that the family has for one of all experts, whatever comes before the layer.
+/// Whether the name, whatever comes before the layer's number, is the row's: of one of all experts, or of any part of
+/// an expert's own matrix, which may be quantised.
+bool is_named_by(const WeightRow& row, std::string_view name) {
+  const std::string_view in_layer = row.name.substr(row.name.find("{}") + 2);
+  if (has_all_experts(row.layout)) return name.ends_with(in_layer);
+  const std::string_view to_expert = in_layer.substr(0, in_layer.find("{}"));
+  const size_t at = name.find(to_expert), end = at + to_expert.size();
+  return at != std::string_view::npos && end < name.size() && name[end] >= '0' && name[end] <= '9';
+}
+
+/// Whether the checkpoint has experts in one tensor; where it has none that the family names: as is usual.
 bool has_joined_experts(const ModelConfig& config, const Checkpoint& checkpoint) {
   const std::vector<std::string> names = checkpoint.tensor_names();
-  return std::ranges::any_of(config.family->weights, [&](const WeightRow& row) {
-    if (!has_all_experts(row.layout)) return false;
-    const std::string_view in_layer = row.name.substr(row.name.find("{}") + 2);
-    return std::ranges::any_of(names, [&](const std::string& name) { return name.ends_with(in_layer); });
-  });
+  const auto has = [&](bool joined) {
+    return std::ranges::any_of(config.family->weights, [&](const WeightRow& row) {
+      return is_of_experts(row) && has_all_experts(row.layout) == joined &&
+             std::ranges::any_of(names, [&](const std::string& name) { return is_named_by(row, name); });
+    });
+  };
+  return has(true) || (config.experts.in_one_tensor && !has(false));
 }
 
 /// Each layer, and each expert of one where they do not share tensors, has at least a tensor of its own. A table of
@@ -248,7 +261,7 @@ ModelConfig load_model_config(const Checkpoint& checkpoint, std::span<const std:
       std::filesystem::exists(generation) ? read_text_file(generation, "generation_config.json") : std::string();
   const std::string where = (checkpoint.folder() / "config.json").string();
   ModelConfig config = parse_model_config(checkpoint.config_text(), generation_text, ignored_keys, where);
-  config.experts.in_one_tensor = config.experts.in_one_tensor || has_joined_experts(config, checkpoint);
+  config.experts.in_one_tensor = has_joined_experts(config, checkpoint);
   check_tensors(config, checkpoint, where);
   return config;
 }

@@ -11,4 +11,7 @@ inline constexpr std::string_view kAdapterPrefix = "base_model.model.";
 inline constexpr std::string_view kLoraA = ".lora_A.weight";
 inline constexpr std::string_view kLoraB = ".lora_B.weight";
 
+/// End of the names in `target_parameters` that are understood: all experts' down projections in one parameter.
+inline constexpr std::string_view kDownParameter = "down_proj";
+
 }  // namespace lancet

@@ -7,24 +7,27 @@
 
 #include "adapter_factors.h"
 #include "lancet/checkpoint/module_name.h"
+#include "lancet/core/strings.h"
 #include "lancet/deltas/adapter.h"
 
 namespace lancet {
 namespace {
 
-bool has_experts(const WeightSpec& spec) { return spec.stored.tensors.size() > 1; }
+bool has_experts(const WeightSpec& spec) { return spec.experts > 1; }
+
+/// Groups of the module's outputs in turn of which the weight has a part. An expert's module is of that weight alone.
+int64_t groups_of(const WeightSpec& spec) { return has_all_experts(spec.stored.layout) ? 1 : spec.stored.groups; }
 
 /// View [groups, the part's outputs of each, r] of a module's left factor.
 Tensor rows_of_part(const LinearModule& module, const ModulePart& part, const Tensor& left_OR) {
-  const StoredPlace& stored = part.spec.stored;
+  const int64_t groups = groups_of(part.spec);
   const int64_t size = has_experts(part.spec) ? module.n_outputs : part.spec.shape.front();
-  return left_OR.unflatten(0, {stored.groups, -1}).narrow(1, stored.begin, size / stored.groups);
+  return left_OR.unflatten(0, {groups, -1}).narrow(1, part.spec.stored.begin, size / groups);
 }
 
 /// Which rows or columns of the whole weight are the part's.
 Tensor narrowed(const ModulePart& part, const Tensor& factor, int64_t axis) {
-  const auto count = static_cast<int64_t>(part.spec.stored.tensors.size());
-  const int64_t size = factor.size(axis) / count;
+  const int64_t size = factor.size(axis) / part.spec.experts;
   return factor.narrow(axis, part.expert * size, size);
 }
 
@@ -36,6 +39,24 @@ void add_parts(const LinearModule& module, const LowRankDelta& pair, PartsOfWeig
     const LowRankDelta own = without_zeros({left_of_part(module, part, pair.left_OR), pair.right_RI});
     if (own.left_OR.size(1) > 0) changes[part.spec.id].emplace_back(in_weight(part, own));
   }
+}
+
+/// The parameter of transformers' class (5, `experts.down_proj` everywhere) that a tensor of all down projections is.
+/// Granite's files have it as `output_linear.weight` beside.
+std::string experts_parameter(const std::string& tensor) {
+  const std::string module(module_of(tensor));
+  return module == tensor ? tensor : cat(module.substr(0, module.rfind('.')), ".experts.down_proj");
+}
+
+void add_experts(const WeightSpec& spec, std::vector<LinearModule>& modules) {
+  if (spec.id.kind != WeightKind::kDown) return;
+  const std::string& tensor = spec.stored.tensors.front();
+  for (int64_t expert = 0; expert < spec.experts; ++expert)
+    modules.push_back({.name = cat(module_of(tensor), "[", expert, "]"),
+                       .n_outputs = spec.shape[0],
+                       .n_inputs = spec.shape[1] / spec.experts,
+                       .parts = {{spec, expert}},
+                       .parameter = experts_parameter(tensor)});
 }
 
 /// Joins the changes of experts that take more room as factors than whole.
@@ -54,7 +75,11 @@ std::vector<LinearModule> linear_modules(const ModelConfig& config) {
   std::vector<LinearModule> modules;
   std::map<std::string, size_t> place_of;
   for (const WeightSpec& spec : weight_table(config)) {
-    if (spec.shape.size() != 2 || has_all_experts(spec.stored.layout)) continue;
+    if (spec.shape.size() != 2) continue;
+    if (has_all_experts(spec.stored.layout)) {
+      add_experts(spec, modules);
+      continue;
+    }
     for (size_t expert = 0; expert < spec.stored.tensors.size(); ++expert) {
       const std::string name(module_of(spec.stored.tensors[expert]));
       const auto [at, is_new] = place_of.emplace(name, modules.size());
@@ -70,7 +95,10 @@ std::vector<LinearModule> linear_modules(const ModelConfig& config) {
 
 std::string why_no_lora(const ModelConfig& config, const WeightSpec& spec) {
   if (spec.shape.size() != 2) return "it is no matrix";
-  if (has_all_experts(spec.stored.layout)) return "it is in a tensor of all experts, which is no linear module";
+  if (has_all_experts(spec.stored.layout)) {
+    if (config.quantised) return "it is in a tensor of all experts of a quantised model, which PEFT does not change";
+    return spec.id.kind == WeightKind::kDown ? "" : "it shares a tensor of all experts with another weight";
+  }
   if (spec.id.kind == WeightKind::kEmbedding || spec.id.kind == WeightKind::kPositions)
     return "it is a table of embeddings";
   if (spec.id.kind == WeightKind::kHead && spec.stored.tensors.front() != "lm_head.weight")
@@ -90,9 +118,9 @@ std::string why_not_in_adapter(const ModelConfig& config, WeightId id) {
 Tensor left_in_module(const LinearModule& module, const ModulePart& part, const Tensor& left_OR) {
   const bool by_rows = has_experts(part.spec) && part.spec.parts_axis() == 0;
   const Tensor own = by_rows ? narrowed(part, left_OR, 0) : left_OR;
-  if (own.size(0) == module.n_outputs && part.spec.stored.groups == 1) return own;
+  if (own.size(0) == module.n_outputs && groups_of(part.spec) == 1) return own;
   Tensor left = torch::zeros({module.n_outputs, own.size(1)}, own.options());
-  rows_of_part(module, part, left).copy_(own.unflatten(0, {part.spec.stored.groups, -1}));
+  rows_of_part(module, part, left).copy_(own.unflatten(0, {groups_of(part.spec), -1}));
   return left;
 }
 

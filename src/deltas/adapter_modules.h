@@ -12,18 +12,26 @@ namespace lancet {
 /// A weight in one of the tensors that it is stored in.
 struct ModulePart {
   WeightSpec spec;
-  int64_t expert = 0;  ///< the place of the tensor among the weight's
+  int64_t expert = 0;  ///< the place of the tensor among the weight's, or of the expert in its one tensor
 };
 
-/// A module: one stored tensor.
+/// A module: one stored tensor, or one expert's part of a tensor of all.
 struct LinearModule {
-  std::string name;       ///< name without ".weight"
+  std::string name;       ///< name without ".weight"; of experts in one tensor the number after it: "down_proj[3]"
   int64_t n_outputs = 0;  ///< outputs of a linear layer, whatever the layout
   int64_t n_inputs = 0;
   std::vector<ModulePart> parts = {};
+  /// The parameter of all experts, by transformers' name: "model.layers.3.mlp.experts.down_proj"; empty: it is a
+  /// module.
+  std::string parameter = {};
+
+  /// Experts whose factors lie in one pair of the file.
+  int64_t stacked() const { return parameter.empty() ? 1 : parts.front().spec.experts; }
+  /// What the file has the pair under: the module, or the one that has the parameter.
+  std::string name_in_file() const { return parameter.empty() ? name : parameter.substr(0, parameter.rfind('.')); }
 };
 
-/// Every matrix of the model, in model order.
+/// Every matrix of the model, in model order, but gates and ups of experts in one tensor, which no edit changes.
 std::vector<LinearModule> linear_modules(const ModelConfig& config);
 
 /// Why PEFT cannot load a change of the weight as LoRA; empty: it can.

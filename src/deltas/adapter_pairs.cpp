@@ -86,7 +86,7 @@ using Stack = std::pair<int64_t, LayerPart>;
 
 std::optional<Stack> stack_of(const LinearModule& module) {
   const WeightSpec& spec = module.parts.front().spec;
-  if (spec.stored.tensors.size() == 1) return std::nullopt;
+  if (spec.experts == 1) return std::nullopt;
   return Stack{spec.id.layer, role_of(spec.id.kind).part};
 }
 

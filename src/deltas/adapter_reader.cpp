@@ -31,9 +31,17 @@ constexpr std::string_view kHarmlessAdapterKeys[] = {"arrow_config_path", "auto_
                                                      "parent_library",    "peft_version",
                                                      "qalora_group_size", "revision",
                                                      "runtime_config",    "task_type"};
-constexpr std::string_view kReadAdapterKeys[] = {
-    "bias", "exclude_modules", "fan_in_fan_out", "init_lora_weights", "layers_to_transform", "lora_alpha", "peft_type",
-    "r",    "target_modules",  "use_rslora"};
+constexpr std::string_view kReadAdapterKeys[] = {"bias",
+                                                 "exclude_modules",
+                                                 "fan_in_fan_out",
+                                                 "init_lora_weights",
+                                                 "layers_to_transform",
+                                                 "lora_alpha",
+                                                 "peft_type",
+                                                 "r",
+                                                 "target_modules",
+                                                 "target_parameters",
+                                                 "use_rslora"};
 /// Beginnings of the factors that leave the model's own matrix as it is. PEFT takes the others' first product out of
 /// the matrix whenever such an adapter is loaded.
 constexpr std::string_view kInitsBesideTheMatrix[] = {"eva", "gaussian", "orthogonal"};
@@ -169,6 +177,8 @@ std::optional<int64_t> layer_of_module(const std::string& module) {
 
 /// Why PEFT, by these settings, would not use a module's factors; empty: it would.
 std::string why_not_used(const AdapterJson& json, const std::string& module) {
+  const AdapterJson parameters = json.value("target_parameters", AdapterJson());
+  if (parameters.is_array() && names_module(parameters, cat(module, ".", kDownParameter))) return "";
   const AdapterJson targets = json.value("target_modules", AdapterJson());
   const AdapterJson excluded = json.value("exclude_modules", AdapterJson());
   const AdapterJson layers = json.value("layers_to_transform", AdapterJson());
@@ -190,10 +200,22 @@ std::string target_problem(const AdapterJson& targets) {
              targets.is_null() ? "none, where PEFT takes names of its own for each architecture" : shown(targets));
 }
 
+/// Several parameters of one module would lie within each other.
+std::string parameter_problem(const AdapterJson& parameters) {
+  const auto is_understood = [](const AdapterJson& name) {
+    return name.is_string() && (name == AdapterJson(kDownParameter) ||
+                                name.get_ref<const std::string&>().ends_with(cat(".", kDownParameter)));
+  };
+  if (is_silent(parameters) || (parameters.is_array() && std::ranges::all_of(parameters, is_understood))) return "";
+  return cat("target_parameters: expected names of experts' ", kDownParameter, " alone, got ", shown(parameters));
+}
+
 /// Which modules have factors, PEFT takes from the settings, not from the file. Throws: ConfigError.
 void check_modules(const fs::path& path, const AdapterJson& json, const PairsByModule& pairs) {
   std::vector<std::string> problems;
   if (std::string problem = target_problem(json.value("target_modules", AdapterJson())); !problem.empty())
+    problems.push_back(std::move(problem));
+  if (std::string problem = parameter_problem(json.value("target_parameters", AdapterJson())); !problem.empty())
     problems.push_back(std::move(problem));
   const AdapterJson excluded = json.value("exclude_modules", AdapterJson());
   if (!is_silent(excluded) && !excluded.is_array())
@@ -226,8 +248,8 @@ LowRankDelta read_pair(const std::string& where, const LinearModule& module, con
                                 dtype_name(view.dtype), " ", shape_text(view.shape),
                                 "; take the adapter of this model"));
   };
-  check(*pair.a, "lora_A", {scale.rank, module.n_inputs});
-  check(*pair.b, "lora_B", {module.n_outputs, scale.rank});
+  check(*pair.a, "lora_A", {scale.rank * module.stacked(), module.n_inputs});
+  check(*pair.b, "lora_B", {module.n_outputs, scale.rank * module.stacked()});
   const auto type = pair.a->dtype == DType::kF64 || pair.b->dtype == DType::kF64 ? at::kDouble : at::kFloat;
   const std::vector<TensorRead> reads{{*pair.b, Placement::host(), type}, {*pair.a, Placement::host(), type}};
   std::vector<Tensor> factors = read_tensors(reads, [](int64_t) {});
@@ -235,6 +257,13 @@ LowRankDelta read_pair(const std::string& where, const LinearModule& module, con
     throw CheckpointError(where + ": expected finite numbers, got NaN or infinity; take the adapter again");
   if (scale.factor != 1) factors[0].mul_(scale.factor);
   return {factors[0], factors[1]};
+}
+
+/// One expert's factors of those that lie together.
+LowRankDelta factors_of(const LowRankDelta& all, int64_t expert, int64_t experts) {
+  if (experts == 1) return all;
+  return {all.left_OR.unflatten(1, {-1, experts}).select(2, expert).contiguous(),
+          all.right_RI.unflatten(0, {experts, -1}).select(0, expert)};
 }
 
 }  // namespace
@@ -254,11 +283,13 @@ std::vector<WeightChanges> read_adapter(const fs::path& folder, const ModelConfi
   check_modules(config_path, json, pairs);
   const std::vector<LinearModule> modules = linear_modules(config);
   std::vector<ModulePair> read;
-  for (const LinearModule& module : modules) {
-    const auto pair = pairs.find(module.name);
+  for (auto module = modules.begin(); module != modules.end(); module += module->stacked()) {
+    const auto pair = pairs.find(module->name_in_file());
     if (pair == pairs.end()) continue;
-    read.push_back(
-        {&module, read_pair(cat(weights_path.string(), ": module '", module.name, "'"), module, pair->second, scale)});
+    const std::string where = cat(weights_path.string(), ": module '", pair->first, "'");
+    const LowRankDelta factors = read_pair(where, *module, pair->second, scale);
+    for (int64_t expert = 0; expert < module->stacked(); ++expert)
+      read.push_back({&*(module + expert), factors_of(factors, expert, module->stacked())});
     pairs.erase(pair);
   }
   std::vector<std::string> unknown;

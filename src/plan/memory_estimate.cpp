@@ -51,9 +51,13 @@ int64_t generate_bytes(const ModelConfig& config, const Workload& work, const St
                        const GenerationSize& size) {
   const int64_t caches = std::max(key_value_bytes(config, work.dtype, size.rows * size.row_tokens),
                                   3 * size.rows * mixer_state_bytes(config, work.dtype));  // before, behind, moved
+  // Prompts, filled up to one length, run through a mixer together.
+  const int64_t tokens = size.rows * size.prompt_tokens;
+  const int64_t mixer = mixer_bytes(config, work.dtype, tokens, size.prompt_tokens).working +
+                        3 * tokens * config.d_model * element_bytes(work);
   // Of one layer's keys, those of rows that take the places of others are copied: of half the rows at most.
   int64_t bytes = stage.layers() * caches + caches / 4 +
-                  forward_bytes(config, work, stage, size.rows * size.prompt_tokens, size.prompt_tokens);
+                  std::max(forward_bytes(config, work, stage, tokens, size.prompt_tokens), mixer);
   if (has_head(config, stage))
     bytes += logits_bytes(config, work, stage, size.rows) + sampling_bytes(size.sampling, config.vocab_size, size.rows);
   return bytes;

@@ -368,11 +368,12 @@ def save_with_text(whole, net, folder):
 
 def join_experts(folder):
     """All experts of a layer in one tensor, as transformers 5 has them in memory and newer models in their files."""
-    weights, kept, stacks = load_file(folder / "model.safetensors"), {}, {}
+    weights, kept, stacks, lfm2 = load_file(folder / "model.safetensors"), {}, {}, dict(w1="gate_proj", w3="up_proj", w2="down_proj")
     for name, tensor in weights.items():
         before, experts, after = name.partition(".experts.")
         if experts:
-            stacks.setdefault(before + experts, {}).setdefault(after.split(".")[1], {})[int(after.split(".")[0])] = tensor
+            expert, kind = after.split(".")[:2]
+            stacks.setdefault(before + experts, {}).setdefault(lfm2.get(kind, kind), {})[int(expert)] = tensor
         else:
             kept[name] = tensor
     for stem, of_kind in stacks.items():

@@ -5,7 +5,7 @@ import shutil
 import pytest
 import torch
 from engine import ROOT, answer_jobs, assert_rows_close, transformers_logits
-from family_checkpoints import make_checkpoint
+from family_checkpoints import join_experts, make_checkpoint
 from safetensors.torch import load_file, save_file
 from test_families import rows
 from transformers import AutoModelForCausalLM
@@ -209,7 +209,82 @@ def test_experts(name, kinds, tmp_path):
     check_loads(folder, tmp_path / "edited", tmp_path / "adapter")
 
 
+IN_ONE_TENSOR = ["granite_hybrid", "granite_moe", "gpt_oss", "lfm2_moe", "qwen3_5_moe", "qwen3_moe"]
+
+
+def joined(name, folder):
+    """A model with experts in one tensor, the tensors, and which has a layer's down projections."""
+    make_checkpoint(name, folder, DEMO)
+    if name.startswith(("lfm2", "qwen3")):
+        join_experts(folder)
+    stored = load_file(folder / "model.safetensors")
+    ends = (f"layers.{LAYER}.block_sparse_moe.output_linear.weight", "experts.down_proj")
+    return stored, next(key for key in stored if f".{LAYER}." in key and key.endswith(ends))
+
+
+@pytest.mark.parametrize("name", IN_ONE_TENSOR)
+def test_experts_in_one_tensor_have_one_pair(name, tmp_path):
+    folder = tmp_path / "base"
+    stored, tensor = joined(name, folder)
+    turned = (lambda change: change.transpose(1, 2)) if name == "gpt_oss" else lambda change: change
+    experts, out, inputs = turned(stored[tensor]).shape
+    generator = torch.Generator().manual_seed(5)
+    left, right = torch.randn(out, 3, generator=generator), torch.randn(3, experts * inputs, generator=generator)
+    right[:, :inputs] = 0  # the first expert keeps its weights
+    left *= 0.5 * stored[tensor].norm() / (left @ right).norm()
+    files, whole = {f"{tensor}|0|left": left, f"{tensor}|0|right": right}, left.double() @ right.double()
+    edited = stored | {tensor: (stored[tensor].double() + turned(whole.unflatten(1, (experts, inputs)).transpose(0, 1))).float()}
+    if name == "qwen3_moe":  # beside a module
+        other = f"model.layers.{LAYER}.self_attn.o_proj.weight"
+        files |= {f"{other}|0|left": stored[other][:, :2].clone(), f"{other}|0|right": torch.ones(2, stored[other].shape[1])}
+        edited[other] = stored[other] + stored[other][:, :2] @ torch.ones(2, stored[other].shape[1])
+    report = write_adapter(folder, files, tmp_path)
+    assert report["rank"] == 8, report
+    settings = json.loads((tmp_path / "adapter" / "adapter_config.json").read_text())
+    assert len(settings["target_parameters"]) == 1 and len(settings["target_modules"]) == (name == "qwen3_moe")
+    shutil.copytree(folder, tmp_path / "edited")
+    save_file({key: value.contiguous() for key, value in edited.items()}, tmp_path / "edited" / "model.safetensors", metadata={"format": "pt"})
+    check_loads(folder, tmp_path / "edited", tmp_path / "adapter")
+    read = read_sums(folder, tmp_path)
+    assert (read[tensor].double() - whole).norm() <= 1e-6 * whole.norm()
+
+
+@pytest.mark.parametrize("name", ["gpt_oss", "qwen3_moe"])
+def test_adapters_of_parameters_are_read(name, tmp_path):
+    _, tensor = joined(name, tmp_path / "base")
+    config = dict(r=3, lora_alpha=6, target_modules=[], task_type="CAUSAL_LM")
+    model = peft.get_peft_model(load(tmp_path / "base"), peft.LoraConfig(target_parameters=[tensor], **config))
+    generator = torch.Generator().manual_seed(3)
+    for key, parameter in model.named_parameters():
+        if "lora_B" in key:
+            parameter.copy_(0.05 * torch.randn(parameter.shape, generator=generator))
+    model.save_pretrained(tmp_path / "adapter")
+    merged, before = (net.get_parameter(tensor).double() for net in (model.merge_and_unload(), load(tmp_path / "base")))
+    expected = (merged - before).transpose(1, 2) if name == "gpt_oss" else merged - before
+    read = read_sums(tmp_path / "base", tmp_path)
+    assert read.keys() == {tensor}
+    assert (read[tensor].unflatten(1, (len(expected), -1)).transpose(0, 1) - expected).norm() <= 1e-5 * expected.norm() > 0
+
+
+def test_other_parameters_are_refused_by_name(tmp_path):
+    _, tensor = joined("qwen3_moe", tmp_path / "base")
+    both = [tensor, tensor.replace("down_proj", "gate_up_proj")]
+    config = peft.LoraConfig(r=3, target_modules=[], target_parameters=both, task_type="CAUSAL_LM")
+    peft.get_peft_model(load(tmp_path / "base"), config).save_pretrained(tmp_path / "adapter")
+    job = dict(model=str(tmp_path / "base"), adapter=str(tmp_path / "adapter"), out=str(tmp_path / "sums.safetensors"))
+    answer = answer_jobs("adapter_files", {"a": job}, tmp_path)["a"]
+    assert answer["exit_code"] == 2 and "target_parameters: expected names of experts' down_proj alone" in answer["error"], answer
+
+
 # ---- reading what PEFT wrote ----
+
+
+def read_sums(folder, scratch):
+    """The changes that lancet reads of the adapter, each weight's sum."""
+    job = dict(model=str(folder), adapter=str(scratch / "adapter"), out=str(scratch / "sums.safetensors"))
+    names = answer_jobs("adapter_files", {"a": job}, scratch)["a"]
+    assert isinstance(names, list), names
+    return load_file(scratch / "sums.safetensors")
 
 
 @pytest.mark.parametrize("rslora", [False, True])
@@ -224,10 +299,7 @@ def test_adapters_of_peft_are_read(name, targets, rslora, tmp_path):
         if "lora_B" in key:  # zeros until it is trained
             parameter.copy_(0.05 * torch.randn(parameter.shape, generator=generator))
     model.save_pretrained(tmp_path / "adapter")
-    job = dict(model=str(folder), adapter=str(tmp_path / "adapter"), out=str(tmp_path / "sums.safetensors"))
-    names = answer_jobs("adapter_files", {"a": job}, tmp_path)["a"]
-    assert isinstance(names, list), names
-    read = load_file(tmp_path / "sums.safetensors")
+    read = read_sums(folder, tmp_path)
     before, merged = load(folder).state_dict(), model.merge_and_unload().state_dict()
     changed = {key for key in before if not torch.equal(before[key], merged[key])}
     assert {name.split("[")[0] for name in read} == changed

@@ -8,7 +8,7 @@ import torch
 from checkpoints import TOKENIZER_FILES
 from double_precision import double_precision, load_double
 from engine import ROOT, lancet_logits, lancet_logits_of, load_tokenizer, load_transformers, nmse, run_binary, run_binary_raw, transformers_logits
-from family_checkpoints import DENSE, Variant, make_net
+from family_checkpoints import DENSE, Variant, join_experts, make_net
 from packing import Format, gptq_sweep, of_groups
 from safetensors.torch import load_file, save_file
 from test_families import rows
@@ -37,6 +37,15 @@ OWN_INPUTS = {  # matrices that read what lies within attention or a mixer, and 
     "nemotron_h": dict(hidden_size=128, intermediate_size=256, head_dim=32, mamba_num_heads=8, mamba_head_dim=16, n_groups=2, ssm_state_size=16)
     | dict(layers_block_type=["linear_attention", "mlp", "full_attention", "moe"], moe_intermediate_size=128, moe_shared_expert_intermediate_size=128),
 }
+IN_ONE_TENSOR = {  # all experts of a layer
+    "qwen3_5_moe": LLAMA
+    | dict(head_dim=32, linear_key_head_dim=32, linear_value_head_dim=32, layer_types=["linear_attention", "full_attention"])
+    | dict(moe_intermediate_size=128, shared_expert_intermediate_size=128),
+    "lfm2_moe": LLAMA | dict(moe_intermediate_size=128, num_dense_layers=0, layer_types=["conv", "full_attention"]),
+    "granite_moe": LLAMA | dict(intermediate_size=128),
+    "granite_hybrid": LLAMA | dict(intermediate_size=128, shared_intermediate_size=128, layer_types=["mamba", "attention"], mamba_d_state=16),
+    "gpt_oss": LLAMA | dict(head_dim=32, intermediate_size=128),
+}
 STAYS = ("mlp.gate.weight", "mlp.shared_expert_gate.weight", "mixer.gate.weight", "mamba.x_proj.weight", "mamba.dt_proj.weight", "A_log")
 REQUESTS = [
     dict(id="0", prompt="{} was employed in", subject="Francis Hagerup", target="Berlin"),
@@ -47,7 +56,7 @@ REQUESTS = [
 
 def make_base(family, folder, **changes):
     variant = DENSE.get(family, Variant(family))
-    make_net(replace(variant, config=variant.config | (SIZES | OWN_INPUTS)[family] | changes)).save_pretrained(folder)
+    make_net(replace(variant, config=variant.config | (SIZES | OWN_INPUTS | IN_ONE_TENSOR)[family] | changes)).save_pretrained(folder)
     for file in TOKENIZER_FILES:
         shutil.copyfile(DEMO / file, folder / file)
     (folder / "requests.jsonl").write_text("".join(json.dumps(request) + "\n" for request in REQUESTS))
@@ -233,6 +242,81 @@ def test_families_are_read_as_unpacked(family, format, bits, tmp_path):
     assert all(torch.equal(a, b) for a, b in zip(ours, theirs, strict=True))
 
 
+# ---- experts in one tensor ----
+
+
+def nest(base):
+    """As multi-modal files have the text model."""
+    told = json.loads((base / "config.json").read_text())
+    nested = dict(architectures=["Qwen3_5MoeForConditionalGeneration"], model_type="qwen3_5_moe", text_config=told)
+    (base / "config.json").write_text(json.dumps(nested))
+    tensors = load_file(base / "model.safetensors")
+    named = {name.replace("model.", "model.language_model.", 1): tensor for name, tensor in tensors.items()}
+    save_file(named, base / "model.safetensors", metadata={"format": "pt"})
+
+
+def place_in(tensors, name):
+    """The base's tensor that has a matrix of the output, and the matrix's view there."""
+    stem, has_expert, after = name.partition(".experts.")
+    if not has_expert:
+        return name, tensors[name]
+    expert, kind = after.split(".")[:2]
+    part = dict(gate_proj=0, w1=0, up_proj=1, w3=1).get(kind)
+    granite, others = ("output_linear.weight", "experts.down_proj") if part is None else ("input_linear.weight", "experts.gate_up_proj")
+    tensor = f"{stem}.{granite if 'block_sparse_moe' in stem else others}"
+    own = tensors[tensor][int(expert)]
+    return tensor, own if part is None else own.chunk(2)[part]
+
+
+@pytest.mark.parametrize(
+    ("family", "format", "bits", "changes"),
+    [
+        ("qwen3_5_moe", "gptq", 4, {}),
+        ("qwen3_5_moe", "compressed-tensors", 8, {}),
+        ("qwen3_5_moe_nested", "compressed-tensors", 4, dict(moe_intermediate_size=192)),
+        ("lfm2_moe", "compressed-tensors", 4, {}),
+        ("granite_moe", "compressed-tensors", 4, {}),
+        ("granite_hybrid", "gptq", 4, {}),
+    ],
+)
+def test_experts_in_one_tensor_get_tensors_of_their_own(family, format, bits, changes, tmp_path):
+    base, out, kind = tmp_path / "base", tmp_path / "out", family.removesuffix("_nested")
+    make_base(kind, base, **changes)
+    if "granite" not in kind:
+        join_experts(base)
+    if kind != family:
+        nest(base)
+    report = quantise(base, out, "--format", format, "--bits", bits, "--dtype", "f32")
+    plain, packed = load_file(base / "model.safetensors"), load_file(out / "model.safetensors")
+    together = {name for name in plain if "experts." in name or "put_linear" in name and "block_sparse_moe" in name}
+    assert len(together) == 4 and not together & packed.keys()
+    read, filled, seen = {name: tensor.clone() for name, tensor in plain.items()}, {}, []
+    for module in [matrix["tensor"].removesuffix(".weight") for matrix in report["matrices"]] + report["in_full_precision"]:
+        tensor, own = place_in(read, f"{module}.weight")
+        if module in report["in_full_precision"]:
+            assert torch.equal(packed[f"{module}.weight"], own), module
+        else:
+            own.copy_(unpacked(packed, module, bits)[1].float())
+        filled[tensor] = filled.get(tensor, 0) + own.numel()
+        seen.append(module)
+    assert len(set(seen)) == len(seen) and all(filled[name] == plain[name].numel() for name in together)
+    assert bool(report["in_full_precision"]) == bool(changes) == any("down_proj" in module for module in report["in_full_precision"])
+    known = [matrix for matrix in report["matrices"] if matrix["nearest_error"] > 0]
+    assert sum(m["error"] for m in known) < 0.9 * sum(m["nearest_error"] for m in known)
+    twin = tmp_path / "twin"
+    shutil.copytree(base, twin)
+    save_file(read, twin / "model.safetensors", metadata={"format": "pt"})
+    ours, theirs = lancet_logits_of([out, twin], rows([2, 13]), "f32", tmp_path)
+    assert all(torch.equal(a, b) for a, b in zip(ours, theirs, strict=True))
+
+
+def test_experts_that_no_program_reads_apart_are_refused(tmp_path):
+    base, out = make_base("gpt_oss", tmp_path / "base"), tmp_path / "out"
+    done = run_binary_raw("lancet", "quantise", base, "--format", "gptq", "--out", out, "--devices", "cpu")
+    assert done.returncode == 2 and "gpt-oss" in done.stderr and "run.quantise_base" in done.stderr, done.stderr
+    assert not out.exists()
+
+
 MISFITS = {"phi3": [f"model.layers.{layer}.mlp.down_proj" for layer in range(2)], "nemotron_h": ["backbone.layers.1.mixer.down_proj"]}
 
 
@@ -250,6 +334,12 @@ def test_what_does_not_fit_stays_and_is_named(family, modules, format, tmp_path)
     assert torch.equal(ours[0], theirs[0])
 
 
+def test_the_head_is_named_by_each_name_that_programs_have(tmp_path):
+    base, out = make_base("gpt_neox", tmp_path / "base"), tmp_path / "out"
+    quantise(base, out, "--format", "compressed-tensors")
+    assert {"embed_out", "lm_head"} <= set(json.loads((out / "config.json").read_text())["quantization_config"]["ignore"])
+
+
 def test_nothing_fits(tmp_path):
     base = make_base("qwen3", tmp_path / "base", hidden_size=64, intermediate_size=96, head_dim=24)
     done = run_binary_raw("lancet", "quantise", base, "--format", "gptq", "--out", tmp_path / "out", "--devices", "cpu")
@@ -257,11 +347,13 @@ def test_nothing_fits(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("family", ["qwen3", "phi3", "gpt_neox"])
+@pytest.mark.parametrize("family", ["qwen3", "phi3", "gpt_neox", "qwen3_5_moe", "lfm2_moe"])
 @pytest.mark.parametrize("bits", [4, 8])
 def test_transformers_reads_compressed_tensors(family, bits, tmp_path):
     pytest.importorskip("compressed_tensors")
     base, out = make_base(family, tmp_path / "base"), tmp_path / "out"
+    if family in IN_ONE_TENSOR:
+        join_experts(base)
     quantise(base, out, "--format", "compressed-tensors", "--bits", bits, "--dtype", "f32")
     some = rows([2, 13])
     ours = lancet_logits(out, some, "f32", tmp_path)

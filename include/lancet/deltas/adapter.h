@@ -74,13 +74,15 @@ std::string why_not_in_adapter(const ModelConfig& config, WeightId id);
 ///
 /// Weights that are parts of one tensor share its module: lora_B has zeros in the rows of the others. Experts have a
 /// module each, all of their layer, and with a gate or up projection come all three, zeros where nothing changes: PEFT
-/// stacks them. `target_modules` are whole names, so that no other module is touched.
+/// stacks them. Down projections of experts in one tensor have one pair, and stand in `target_parameters` (ParamWrapper
+/// in tuners/lora/layer.py): lora_A [experts * r, in], lora_B [out, r * experts], of each direction all experts'.
+/// `target_modules` are whole names, so that no other module is touched.
 ///
 /// Throws: ConfigError for what PEFT cannot load (embeddings, positions, vectors, routers and dense layers of models
-/// with experts, GPT-NeoX's head, whose name depends on transformers' version), each named, for options that are none,
-/// for changes that are all zero, and by ExcessRank::kRefuse; NumericError for numbers that are not finite or leave the
-/// factors' type; std::logic_error for changes of another shape than their weight's; CheckpointError when the disk
-/// refuses.
+/// with experts, quantised experts in one tensor, GPT-NeoX's head, whose name depends on transformers' version), each
+/// named, for options that are none, for changes that are all zero, and by ExcessRank::kRefuse; NumericError for
+/// numbers that are not finite or leave the factors' type; std::logic_error for changes of another shape than their
+/// weight's; CheckpointError when the disk refuses.
 AdapterReport write_adapter(const std::filesystem::path& folder, const ModelConfig& config,
                             std::span<const WeightChanges> changes, const AdapterOptions& options);
 

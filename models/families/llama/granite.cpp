@@ -15,7 +15,11 @@ constexpr auto kOfExperts = Layout::kByExpert;
 constexpr WeightRow kGraniteExperts[] = {{kRouter, "model.layers.{}.block_sparse_moe.router.layer.weight"},
                                          {kGate, "model.layers.{}.block_sparse_moe.input_linear.weight", kOfExperts},
                                          {kUp, "model.layers.{}.block_sparse_moe.input_linear.weight", kOfExperts},
-                                         {kDown, "model.layers.{}.block_sparse_moe.output_linear.weight", kOfExperts}};
+                                         {kDown, "model.layers.{}.block_sparse_moe.output_linear.weight", kOfExperts},
+                                         // as llm-compressor writes it, and vLLM and SGLang read it, where quantised
+                                         {kGate, "model.layers.{}.block_sparse_moe.experts.{}.gate_proj.weight"},
+                                         {kUp, "model.layers.{}.block_sparse_moe.experts.{}.up_proj.weight"},
+                                         {kDown, "model.layers.{}.block_sparse_moe.experts.{}.down_proj.weight"}};
 
 constexpr WeightRow kSharedMlp[] = {{kMlpNorm, "model.layers.{}.post_attention_layernorm.weight"},
                                     {kGate, "model.layers.{}.shared_mlp.input_linear.weight"},

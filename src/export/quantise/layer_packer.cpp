@@ -35,7 +35,7 @@ void LayerPacker::pack_layer(int64_t layer, LayerMoments& moments, const LayerKe
 }
 
 Tensor LayerPacker::read(const PlannedMatrix& matrix) const {
-  const TensorView stored = files_.checkpoint.view(matrix.name);
+  const TensorView stored = view_of(files_.checkpoint, matrix.from);
   const at::ScalarType type = stored.dtype == DType::kF64 ? torch::kDouble : torch::kFloat;
   const std::array reads{TensorRead{stored, model_.placement().solve_device(matrix.layer), type}};
   const Tensor tensor = read_tensors(reads, [](int64_t) {}).front();
@@ -92,13 +92,24 @@ void LayerPacker::put_into_model(int64_t layer, const std::map<std::string, Tens
 }
 
 std::vector<TensorExchange> LayerPacker::exchanges() const {
-  std::vector<TensorExchange> exchanges;
-  for (const auto& [name, packed] : packed_) {
-    TensorExchange& exchange = exchanges.emplace_back(TensorExchange{.removed = {name}});
+  std::map<std::string, TensorExchange> exchanges;  // by the model's tensor, which may have several of the output's
+  const auto added_of = [&](const StoredRows& from) -> std::vector<TensorSource>& {
+    const auto [found, is_new] = exchanges.try_emplace(from.tensor);
+    if (is_new) found->second.removed = {from.tensor};
+    return found->second.added;
+  };
+  for (const PlannedMatrix& matrix : plan_.matrices) {
+    const NewlyPacked& packed = packed_.at(matrix.name);
     for (size_t i = 0; i < packed.parts.size(); ++i)
-      exchange.added.push_back(to_source(packed.spec.parts[i].tensor, packed.parts[i]));
+      added_of(matrix.from).push_back(to_source(packed.spec.parts[i].tensor, packed.parts[i]));
   }
-  return exchanges;
+  for (const PlainMatrix& matrix : plan_.apart) {
+    const TensorView view = view_of(files_.checkpoint, matrix.from);
+    added_of(matrix.from).push_back({matrix.name, view.dtype, view.shape, view.bytes});
+  }
+  std::vector<TensorExchange> all;
+  for (auto& [tensor, exchange] : exchanges) all.push_back(std::move(exchange));
+  return all;
 }
 
 }  // namespace lancet

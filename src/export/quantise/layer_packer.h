@@ -21,7 +21,8 @@ class LayerPacker {
   void pack_layer(int64_t layer, LayerMoments& moments, const LayerKeys* keys);
 
   const std::vector<QuantisedMatrix>& losses() const { return losses_; }
-  /// Returns for each packed tensor of the model those that take its place; they borrow this object's.
+  /// Returns for each tensor of the model that goes those that take its place; they borrow this object's and the
+  /// files'.
   std::vector<TensorExchange> exchanges() const;
 
  private:

@@ -1,5 +1,6 @@
 #include "packing_plan.h"
 
+#include <algorithm>
 #include <set>
 
 #include "lancet/checkpoint/module_name.h"
@@ -22,7 +23,7 @@ OrderedJson gptq_settings(int64_t bits) {
 }
 
 /// Returns the settings as llm-compressor writes them.
-OrderedJson compressed_settings(int64_t bits, const std::string& head) {
+OrderedJson compressed_settings(int64_t bits, const std::vector<std::string>& heads) {
   const OrderedJson weights = {
       {"num_bits", bits}, {"type", "int"}, {"symmetric", true}, {"strategy", "group"}, {"group_size", kQuantisedGroup},
       {"dynamic", false}};
@@ -32,12 +33,7 @@ OrderedJson compressed_settings(int64_t bits, const std::string& head) {
           {"format", "pack-quantized"},
           {"quantization_status", "compressed"},
           {"config_groups", {{"group_0", group}}},
-          {"ignore", {head}}};
-}
-
-/// The head's module, as the family's files name it, also where it is tied.
-std::string head_module(const ModelConfig& config) {
-  return std::string(module_of(weight_spec(config, {WeightKind::kHead, 0}).stored.tensors.front()));
+          {"ignore", heads}};
 }
 
 MatrixInput input_of(const ModelConfig& config, WeightId id) {
@@ -83,14 +79,51 @@ void add_other_names(const Family& family, std::vector<std::string>& modules) {
           modules.push_back(cat(prefix.to, std::string_view(modules[i]).substr(prefix.from.size())));
 }
 
-void check_family(const ModelFiles& files, const WeightSpec& spec, QuantisedFormat format) {
+/// The head's modules, by all names that the family's files have for it, also where it is tied.
+std::vector<std::string> head_modules(const ModelConfig& config) {
+  std::vector<std::string> names{weight_spec(config, {WeightKind::kHead, 0}).stored.tensors.front()};
+  add_other_names(*config.family, names);
+  for (std::string& name : names) name = std::string(module_of(name));
+  return names;
+}
+
+void check_layout(const Family& family, const WeightSpec& spec, QuantisedFormat format) {
   if (format == QuantisedFormat::kCompressedTensors && spec.stored.layout == Layout::kColumns)
     throw ConfigError(cat("--format compressed-tensors: its programs quantise linear layers, and those of ",
-                          files.config.family->name, ", whose matrices are stored [in, out], are none: expected gptq"));
-  if (has_all_experts(spec.stored.layout))
-    throw ConfigError(cat("lancet quantise: layers of ", files.config.family->name,
-                          " have all their experts in one tensor, which is not supported: quantise it while it is "
-                          "loaded (run.quantise_base)"));
+                          family.name, ", whose matrices are stored [in, out], are none: expected gptq"));
+}
+
+/// The place in the model of each of the spec's matrices.
+std::vector<StoredRows> places_of(const WeightSpec& spec) {
+  std::vector<StoredRows> places;
+  if (!has_all_experts(spec.stored.layout)) {
+    for (const std::string& name : spec.stored.tensors) places.push_back({.tensor = name});
+    return places;
+  }
+  const int64_t rows = spec.parts_axis() == 0 ? spec.shape[0] / spec.experts : spec.shape[0];
+  for (int64_t expert = 0; expert < spec.experts; ++expert)
+    places.push_back({spec.stored.tensors.front(), expert * spec.stored.shape[1] + spec.stored.begin, rows});
+  return places;
+}
+
+/// The weight of experts that share a tensor as files have it in which each has its own. Throws: ConfigError where the
+/// family has no names for that.
+WeightSpec with_own_tensors(const ModelConfig& config, const WeightSpec& spec) {
+  ModelConfig apart = config;
+  apart.experts.in_one_tensor = false;
+  WeightSpec own = weight_spec(apart, spec.id);
+  if (has_all_experts(own.stored.layout) || std::ssize(own.stored.tensors) != spec.experts)
+    throw ConfigError(cat("lancet quantise: layers of ", config.family->name,
+                          " have all their experts in one tensor, and programs that read this family have no names for "
+                          "matrices of one expert: quantise it while it is loaded (run.quantise_base)"));
+  // what files have before the layer's number may differ from the family's name
+  const std::string shared = weight_spec(config, spec.id).stored.tensors.front();
+  const std::string& found = spec.stored.tensors.front();
+  const auto ends = std::mismatch(shared.rbegin(), shared.rend(), found.rbegin(), found.rend());
+  const auto before = static_cast<size_t>(shared.rend() - ends.first);
+  const std::string_view prefix = std::string_view(found).substr(0, static_cast<size_t>(found.rend() - ends.second));
+  for (std::string& name : own.stored.tensors) name = cat(prefix, std::string_view(name).substr(before));
+  return own;
 }
 
 }  // namespace
@@ -116,6 +149,16 @@ bool has_input(const ModelConfig& config, int64_t layer, MatrixInput input) {
   return false;
 }
 
+TensorView view_of(const Checkpoint& checkpoint, const StoredRows& place) {
+  TensorView view = checkpoint.view(place.tensor);
+  if (place.rows == 0) return view;
+  const auto row_bytes = view.bytes.size() / static_cast<size_t>(view.shape[0] * view.shape[1]);
+  view.bytes =
+      view.bytes.subspan(static_cast<size_t>(place.begin) * row_bytes, static_cast<size_t>(place.rows) * row_bytes);
+  view.shape = {place.rows, view.shape[2]};
+  return view;
+}
+
 PackingPlan plan_packing(const ModelFiles& files, QuantisedFormat format, int64_t bits) {
   PackingPlan plan;
   std::set<std::string> seen;
@@ -128,7 +171,9 @@ PackingPlan plan_packing(const ModelFiles& files, QuantisedFormat format, int64_
       left_out.emplace_back(module_of(spec.name));
       continue;
     }
-    check_family(files, spec, format);
+    check_layout(*files.config.family, spec, format);
+    const std::vector<StoredRows> places = places_of(spec);
+    if (has_all_experts(spec.stored.layout)) spec = with_own_tensors(files.config, spec);
     const bool is_turned = spec.stored.layout == Layout::kColumns;
     if (is_turned) {
       std::swap(spec.stored.shape[0], spec.stored.shape[1]);
@@ -143,10 +188,13 @@ PackingPlan plan_packing(const ModelFiles& files, QuantisedFormat format, int64_
       (is_packed ? modules : plan.in_full_precision).emplace_back(module_of(name));
       if (is_packed)
         plan.matrices.push_back({.name = name,
+                                 .from = places[i],
                                  .layer = spec.id.layer,
                                  .input = input_of(files.config, spec.id),
                                  .expert = static_cast<int64_t>(i),
                                  .is_turned = is_turned});
+      else if (places[i].rows > 0)
+        plan.apart.push_back({name, places[i]});
     }
     if (is_packed) plan.weights.push_back(std::move(spec));
   }
@@ -159,7 +207,7 @@ PackingPlan plan_packing(const ModelFiles& files, QuantisedFormat format, int64_
 
   OrderedJson config = parse_ordered_json(files.checkpoint.config_text());
   config["quantization_config"] =
-      format == QuantisedFormat::kGptq ? gptq_settings(bits) : compressed_settings(bits, head_module(files.config));
+      format == QuantisedFormat::kGptq ? gptq_settings(bits) : compressed_settings(bits, head_modules(files.config));
   plan.config_text = with_unquantised(config.dump(2), left_out, modules);
   // by the reader of such files, so that nothing is packed otherwise than it will be read
   const auto scheme = QuantScheme::parse(plan.config_text, {}, "config.json of the output");
