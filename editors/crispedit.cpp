@@ -159,6 +159,7 @@ class CrispEditor final : public Editor {
 std::unique_ptr<Editor> make_crispedit(ConfigSection& editor) {
   TrainingOptions training = read_training(editor, TrainingObjective::kTarget, GradientSpec::kCrispBatch);
   training.order = read<TrainingOrder>(editor, GradientSpec::kOrder);
+  training.margin = read_given(editor, GradientSpec::kMargin);
   training.projected = read<Projected>(editor, GradientSpec::kProjected);
   const CrispOptions options{.energy = read(editor, GradientSpec::kEnergy),
                              .neighbours = read(editor, GradientSpec::kNeighbours),

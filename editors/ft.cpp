@@ -3,8 +3,13 @@
 // every entry's change; FT-M is teacher-forced on the target. Differs from the reference: targets are tokenised as they
 // continue the prompt, without BOS or padding among the labels. FT-M with `order: breadth-first` and `target_end: eos`
 // is LocFT-BF (Yang et al., arXiv 2509.22072, ICT-STAR/LocFT): each pass has the requests in other batches. Differs
-// from it: the order is drawn from a stated seed. `revisit` is ours: passes have requests of a stream's earlier
-// batches too.
+// from it: the order is drawn from a stated seed. Ours are `revisit`, by which passes have requests of a stream's
+// earlier batches too, `margin`, and `whiten`: with M = (C / mean + whiten I)^(-1/2), mean being that of C's diagonal,
+// brought to a root mean square of its eigenvalues of 1, Adam moves A of the change A M.
+#include <torch/types.h>
+
+#include "lancet/core/error.h"
+#include "lancet/core/strings.h"
 #include "lancet/editing/editor.h"
 #include "lancet/editor_parts/kept_texts.h"
 #include "lancet/editor_parts/modules.h"
@@ -14,19 +19,36 @@
 namespace lancet {
 namespace {
 
+/// M of the header, by a Cholesky factor of C: f64, on its device.
+Tensor whitening(const Tensor& lower_FF, double added, int64_t layer) {
+  const torch::NoGradGuard no_grad;
+  const MomentSpectrum spectrum = make_spectrum(lower_FF.matmul(lower_FF.t()), 0, cat("layer ", layer));
+  const Tensor scale_F = (spectrum.values_N / spectrum.values_N.mean() + added).rsqrt();
+  return (spectrum.vectors_NN * (scale_F / scale_F.square().mean().sqrt())).matmul(spectrum.vectors_NN.t());
+}
+
 class FineTuneEditor final : public Editor {
  public:
-  FineTuneEditor(std::optional<std::vector<WeightId>> modules, TrainingOptions options, TargetEnd end)
-      : modules_(std::move(modules)), options_(options), end_(end) {}
+  FineTuneEditor(std::optional<std::vector<WeightId>> modules, TrainingOptions options, std::optional<double> whiten,
+                 TargetEnd end)
+      : modules_(std::move(modules)), options_(std::move(options)), whiten_(whiten), end_(end) {}
 
   EditorNeeds needs() const override {
-    return {.subject = false, .statistics = false, .backward = BackwardNeeds{.batch = options_.batch}};
+    return {.subject = false,
+            .statistics = whiten_.has_value(),
+            .backward = BackwardNeeds{.batch = options_.batch, .projects = whiten_.has_value()}};
   }
   const ContextOptions* contexts() const override { return nullptr; }
   const ValueOptions* values() const override { return nullptr; }
   TargetRule target_rule() const override { return {.end = end_}; }
   std::vector<WeightId> targets(const ModelConfig& config) const override {
-    return modules_of(modules_, AutomaticModules::kOneDown, config);
+    std::vector<WeightId> modules = modules_of(modules_, AutomaticModules::kOneDown, config);
+    for (const WeightId& id : modules)
+      if (whiten_ && (id.kind != WeightKind::kDown || config.has_experts(id.layer)))
+        throw ConfigError(cat("editor.whiten: layer ", id.layer,
+                              " has no statistics of what the projection reads: expected down projections of layers "
+                              "without experts in editor.modules, or no `whiten`"));
+    return modules;
   }
 
   EditOutcome edit(const EditContext& context, std::span<const EditRequest> requests, EditorState& state,
@@ -35,6 +57,12 @@ class FineTuneEditor final : public Editor {
     const std::vector<TokenizedRequest> texts = context.tokenize(requests, target_rule());
     TrainingOptions training = options_;
     if (training.revisit > 0) training.earlier = kept_texts(state, texts);
+    if (whiten_) {
+      training.projected = Projected::kSteps;
+      training.projection = [&](WeightId id) {
+        return GradientProjection{.scale_II = whitening(context.covariance_factor(id.layer), *whiten_, id.layer)};
+      };
+    }
     const TrainedWeights trained = context.train_weights(texts, modules, training);
     if (training.revisit > 0) keep_texts(state, texts);
     return apply_trained(context, modules, trained, state, transaction);
@@ -43,11 +71,13 @@ class FineTuneEditor final : public Editor {
  private:
   std::optional<std::vector<WeightId>> modules_;
   TrainingOptions options_;
+  std::optional<double> whiten_;
   TargetEnd end_;
 };
 
-std::unique_ptr<Editor> make_ft_editor(ConfigSection& editor, const TrainingOptions& options) {
-  return std::make_unique<FineTuneEditor>(parse_modules(editor), options, parse_target_end(editor));
+std::unique_ptr<Editor> make_ft_editor(ConfigSection& editor, const TrainingOptions& options,
+                                       std::optional<double> whiten = {}) {
+  return std::make_unique<FineTuneEditor>(parse_modules(editor), options, whiten, parse_target_end(editor));
 }
 
 }  // namespace
@@ -67,7 +97,8 @@ std::unique_ptr<Editor> make_ft_m(ConfigSection& editor) {
   options.norm_constraint = read_given(editor, GradientSpec::kOwnNormConstraint);
   options.order = read<TrainingOrder>(editor, GradientSpec::kOrder);
   options.revisit = read(editor, GradientSpec::kRevisit);
-  return make_ft_editor(editor, options);
+  options.margin = read_given(editor, GradientSpec::kMargin);
+  return make_ft_editor(editor, options, read_given(editor, GradientSpec::kWhiten));
 }
 
 }  // namespace lancet

@@ -44,6 +44,8 @@ class EditorOptions(TypedDict, total=False):
     norm_constraint: Union[float, None]
     order: Union[Literal['given', 'breadth-first'], None]
     revisit: Union[int, None]
+    margin: Union[float, None]
+    whiten: Union[float, None]
     energy: Union[float, None]
     projected: Union[Literal['gradients', 'steps'], None]
     neighbours: Union[int, None]

@@ -1,4 +1,4 @@
-#include "adam.h"
+#include "lancet/training/adam.h"
 
 #include <torch/types.h>
 

@@ -86,7 +86,7 @@ void TextBatch::place_labels(std::span<const TokenizedRequest> requests) {
   slot_L_ = to_index(slots, head);
 }
 
-Tensor TextBatch::losses(const HookSet& hooks) const {
+TextLosses TextBatch::losses(const HookSet& hooks, bool with_leads) const {
   // On a GPU numbers that meet in one place are added in any order, and so are the gradients of what is read twice. So
   // each position is read once, and labels have slots of their own. What is read twice is a token that stands twice in
   // a target that one position predicts: its gradients are equal.
@@ -97,8 +97,17 @@ Tensor TextBatch::losses(const HookSet& hooks) const {
   const Tensor label_L = log_probs_UV.flatten().index_select(0, cell_L_);
   const Tensor size_N = torch::tensor(target_sizes_, torch::kLong).to(label_L.device(), label_L.scalar_type());
   const int64_t n_slots = *std::ranges::max_element(target_sizes_);
-  const Tensor none_X = torch::zeros({n_slots * size_N.size(0)}, label_L.options());
-  return -none_X.index_copy(0, slot_L_, label_L).view({n_slots, -1}).sum(0) / size_N;
+  const auto by_slot_SN = [&](const Tensor& value_L, double none) {
+    const Tensor none_X = torch::full({n_slots * size_N.size(0)}, none, label_L.options());
+    return none_X.index_copy(0, slot_L_, value_L).view({n_slots, -1});
+  };
+  TextLosses found{.loss_N = -by_slot_SN(label_L, 0).sum(0) / size_N, .lead_N = {}};
+  if (!with_leads) return found;
+  const torch::NoGradGuard no_grad;
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const Tensor others_UV = log_probs_UV.detach().flatten().index_fill(0, cell_L_, -kInfinity).view_as(log_probs_UV);
+  found.lead_N = by_slot_SN(label_L.detach() - others_UV.amax(1), kInfinity).amin(0);
+  return found;
 }
 
 std::vector<int64_t> TextBatch::places(TokenChoice tokens) const {

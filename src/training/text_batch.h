@@ -32,6 +32,12 @@ struct TextRow {
   int64_t row;
 };
 
+/// [N] value dtype, on the head's device.
+struct TextLosses {
+  Tensor loss_N;  ///< mean NLL of each request's target tokens
+  Tensor lead_N;  ///< least log p of a target token less that of the likeliest other, no gradient; undefined: not asked
+};
+
 class TextBatch {
  public:
   /// `first_layer`: the lowest that hooks change.
@@ -40,8 +46,8 @@ class TextBatch {
   /// Makes a batch of other batches' rows, whose states below the first layer it takes from there.
   TextBatch(const CausalLM& model, std::span<const TokenizedRequest> requests, std::span<const TextRow> rows);
 
-  /// [N] value dtype, on the head's device: mean NLL of each request's target tokens.
-  Tensor losses(const HookSet& hooks) const;
+  /// `with_leads`: for objective kTarget.
+  TextLosses losses(const HookSet& hooks, bool with_leads = false) const;
   /// Target tokens of each request.
   const std::vector<int64_t>& target_sizes() const { return target_sizes_; }
   /// What `tokens` means in the rows of a batch with objective kTarget, in the order of the requests, as flat indices

@@ -7,7 +7,6 @@
 #include <cmath>
 #include <utility>
 
-#include "adam.h"
 #include "lancet/core/drawn_order.h"
 #include "lancet/core/error.h"
 #include "lancet/core/progress.h"
@@ -16,6 +15,7 @@
 #include "lancet/models/finite.h"
 #include "lancet/models/scatter_rows.h"
 #include "lancet/runtime/collectives.h"
+#include "lancet/training/adam.h"
 #include "text_batch.h"
 
 namespace lancet {
@@ -85,10 +85,11 @@ class Training {
     Progress progress("training", options_.steps, "passes");
     std::vector<double> losses(requests_.size());
     for (trained_.steps = 1;; ++trained_.steps) {
+      const int64_t n_before = updates_;
       const double mean = run_pass(losses);
       if (trained_.steps == 1) trained_.initial_losses = losses;
       progress.advance();
-      if (mean < options_.stop_loss || trained_.steps == options_.steps) break;
+      if (mean < options_.stop_loss || updates_ == n_before || trained_.steps == options_.steps) break;
     }
     trained_.final_losses = losses;
     for (const TrainedDelta& delta : deltas_)
@@ -149,14 +150,19 @@ class Training {
     return {model_, texts, rows};
   }
 
-  /// The losses of one batch's texts, and an update if their mean asks for one.
+  /// The losses of one batch's texts, and an update if their mean asks for one and a text is not said by the margin.
   std::vector<double> step(const TextBatch& batch, const std::vector<int64_t>& places) {
-    const Tensor loss_N = batch.losses(hooks_);
+    const auto [loss_N, lead_N] = batch.losses(hooks_, options_.margin.has_value());
     const std::vector<double> losses = to_doubles(loss_N);
     for (size_t i = 0; i < losses.size(); ++i)
       if (!std::isfinite(losses[i])) throw bad_loss(text(places[i]).id, losses[i]);
-    const Tensor mean = loss_N.mean();
+    Tensor mean = loss_N.mean();
     if (mean.item<double>() < options_.stop_loss) return losses;
+    if (options_.margin) {
+      const Tensor unsaid_N = lead_N < *options_.margin;
+      if (!unsaid_N.any().item<bool>()) return losses;
+      mean = (loss_N * unsaid_N).mean();
+    }
     std::vector<Tensor> leaves;
     for (const TrainedDelta& delta : deltas_) leaves.push_back(delta.delta_OI);
     const std::vector<Tensor> gradients = torch::autograd::grad({mean}, leaves);
@@ -215,7 +221,7 @@ CapturedBatch capture_batch(const CausalLM& model, std::span<const TokenizedRequ
       return outputs[i];
     });
   }
-  const Tensor loss_N = batch.losses(hooks);
+  const Tensor loss_N = batch.losses(hooks).loss_N;
   const Tensor size_N = torch::tensor(batch.target_sizes(), torch::kLong).to(loss_N.device(), loss_N.scalar_type());
   const Tensor loss = (loss_N * size_N).sum() / size_N.sum();
   const std::vector<Tensor> gradients = torch::autograd::grad({loss}, outputs);

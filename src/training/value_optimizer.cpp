@@ -4,11 +4,11 @@
 
 #include <cmath>
 
-#include "adam.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/models/finite.h"
 #include "lancet/runtime/send.h"
+#include "lancet/training/adam.h"
 #include "value_batch.h"
 #include "value_step.h"
 

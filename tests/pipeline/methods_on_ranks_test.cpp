@@ -120,6 +120,7 @@ const RankedMethod kRankedMethods[] = {
     {"memit_budgeted", "method: memit, covariance_weight: 20, text_budget: 1e-4"},
     {"ft", "method: ft, steps: 3"},
     {"ft_l", "method: ft-l, steps: 3, batch: 2, norm_constraint: 1e-3"},
+    {"ft_m_whitened", "method: ft-m, modules: {down: [1, 2]}, steps: 3, batch: 3, margin: 0.1, whiten: 0.01"},
     {"crispedit", "method: crispedit, steps: 3, batch: 2, energy: 0.7, neighbours: 1, order: breadth-first"},
     {"ft_m", "method: ft-m, steps: 3, batch: 3, order: breadth-first, revisit: 2, prune: {log_base: 1.1}"},
 };

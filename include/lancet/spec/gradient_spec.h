@@ -105,6 +105,22 @@ struct GradientSpec {
       {.min = 1e-12},
       {},
       kTriedFar};
+  static constexpr NumberOption kMargin{
+      {.key = "margin",
+       .meaning = "no update is for a request whose target tokens all lead any other token by this much of log p; done "
+                  "when it is so of all",
+       .methods = "ft-m crispedit",
+       .absent = "updates are for all"},
+      {.min = 0},
+      {}};
+  static constexpr NumberOption kWhiten{
+      {.key = "whiten",
+       .meaning = "the less a direction of keys is used in text, the longer Adam's steps in it; added to its share of "
+                  "C, in means; needs `statistics`, and down projections without experts",
+       .methods = "ft-m",
+       .absent = "steps go by entries"},
+      {.min = 1e-9},
+      {}};
   static constexpr NumberOption kEnergy{
       {.key = "energy",
        .meaning = "gamma: the share of the curvature of the loss on text that is left alone",
@@ -130,11 +146,10 @@ struct GradientSpec {
                                                  {.min = 1e-12},
                                                  1.0,
                                                  kTriedFar};
-  static constexpr AnyOption kAll[] = {&kModules,           &kUltraLr,    &kUltraBatch,      &kTokens,
-                                       &kStableRidge,       &kWarmUp,     &kSteps,           &kLr,
-                                       &kWeightDecay,       &kBatch,      &kStopLoss,        &kNormConstraint,
-                                       &kOwnNormConstraint, &kOrder,      &kRevisit,         &kEnergy,
-                                       &kProjected,         &kNeighbours, &kNeighbourWeight, &kCrispBatch};
+  static constexpr AnyOption kAll[] = {
+      &kModules,     &kUltraLr, &kUltraBatch, &kTokens,         &kStableRidge,       &kWarmUp,    &kSteps,   &kLr,
+      &kWeightDecay, &kBatch,   &kStopLoss,   &kNormConstraint, &kOwnNormConstraint, &kOrder,     &kRevisit, &kMargin,
+      &kWhiten,      &kEnergy,  &kProjected,  &kNeighbours,     &kNeighbourWeight,   &kCrispBatch};
 };
 
 }  // namespace lancet

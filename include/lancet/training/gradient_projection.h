@@ -1,4 +1,4 @@
-// What keeps a trained change of a weight within some directions.
+// What a trained change of a weight goes through, on its way or from its gradient.
 #pragma once
 
 #include "lancet/runtime/tensor.h"
@@ -6,18 +6,23 @@
 namespace lancet {
 
 /// Keeps of a matrix what lies in some of the products of two orthonormal bases: left (allowed o left^T G right)
-/// right^T. Empty: keeps all.
+/// right^T. Or takes it times a symmetric matrix: G scale. Empty: keeps all.
 struct GradientProjection {
-  Tensor left_OO, right_II;  ///< a vector a column
-  Tensor allowed_OI;         ///< bool
+  Tensor left_OO = {}, right_II = {};  ///< a vector a column
+  Tensor allowed_OI = {};              ///< bool
+  Tensor scale_II = {};                ///< undefined beside bases
 
-  /// Moves the bases to where `like` lies, in its type.
+  /// Moves bases or scale to where `like` lies, in its type.
   GradientProjection beside(const Tensor& like) const {
-    const auto here = [&](const Tensor& basis) { return basis.to(like.options()).contiguous(); };
-    return {here(left_OO), here(right_II), allowed_OI.to(like.device())};
+    const auto here = [&](const Tensor& matrix) {
+      return matrix.defined() ? matrix.to(like.options()).contiguous() : matrix;
+    };
+    return {here(left_OO), here(right_II), allowed_OI.defined() ? allowed_OI.to(like.device()) : allowed_OI,
+            here(scale_II)};
   }
 
   Tensor of(const Tensor& matrix_OI) const {
+    if (scale_II.defined()) return matrix_OI.matmul(scale_II);
     if (!allowed_OI.defined()) return matrix_OI;
     const Tensor within_OI = left_OO.t().matmul(matrix_OI).matmul(right_II).mul(allowed_OI);
     return left_OO.matmul(within_OI).matmul(right_II.t());

@@ -77,6 +77,9 @@ struct TrainingOptions {
   int64_t batch = *GradientSpec::kBatch.fallback;
   double stop_loss = *GradientSpec::kStopLoss.fallback;
   std::optional<double> norm_constraint = {};  ///< largest change of any entry (FT-L)
+  /// Updates leave out requests all of whose target tokens lead any other token by this much of log p. Not for
+  /// kPromptLast.
+  std::optional<double> margin = {};
   TrainingOrder order = TrainingOrder::kGiven;
   uint64_t seed = 0;    ///< seed of what is drawn
   int64_t revisit = 0;  ///< texts of `earlier` that join each pass, one after another in a drawn order

@@ -81,6 +81,7 @@ def sections():
         "ft-l": (FINE_TUNE | dict(method="ft-l", batch=2, norm_constraint=1e-3), mixed),
         "ft-m-breadth-first": (FINE_TUNE | dict(method="ft-m", batch=2, order="breadth-first", target_end="eos"), [[0, 298, 1, 335, 3]]),
         "ft-m-revisit": (FINE_TUNE | dict(method="ft-m", batch=2, order="breadth-first", revisit=2), [[0, 298, 1], [335, 3]]),
+        "ft-m-whiten": (FINE_TUNE | dict(method="ft-m", modules={"down": [1, 5]}, steps=12, lr=2e-3, batch=2, order="breadth-first", margin=0.5, whiten=0.01), [[0, 298, 1, 335]]),
         "zerounlearn": (dict(method="zerounlearn", covariance_weight=20.0, identity_weight=0.1, **LOCATED), two),
         "crispedit": (CRISPEDIT, two),
         "crispedit-neighbours": (CRISPEDIT | dict(projected="steps", neighbours=1, neighbour_weight=50.0, target_end="eos"), mixed),

@@ -118,13 +118,31 @@ def ultraedit(bench, section, batches):
 # ---- FT, FT-L, FT-M ----
 
 
-def loss_of(model, rows, method):
-    """Mean over the requests of the mean NLL of their target tokens: FT reads all of them at the prompt's end."""
+def losses_of(model, rows, method):
+    """The mean NLL of each request's target tokens: FT reads all of them at the prompt's end."""
     forced = method in ("ft-m", "crispedit")
     ids = padded([prompt + (target[:-1] if forced else []) for prompt, target in rows])
     places = [(i, len(p) - 1 + (j if forced else 0), token) for i, (p, t) in enumerate(rows) for j, token in enumerate(t)]
     each = -log_p_at(model, ids, untouched, places)
-    return torch.stack([part.mean() for part in each.split([len(target) for _, target in rows])]).mean()
+    return torch.stack([part.mean() for part in each.split([len(target) for _, target in rows])])
+
+
+@torch.no_grad()
+def is_said(model, row, margin):
+    """Whether each token of the target has a log p above that of every other by the margin."""
+    prompt, target = row
+    h = model.run_with(model.embedding[torch.tensor([prompt + target[:-1]])], range(model.layers), untouched)
+    log_p = model.logits(h[0, len(prompt) - 1 :]).log_softmax(-1)
+    others = [torch.cat((at[:token], at[token + 1 :])).max() for at, token in zip(log_p, target)]
+    return all(at[token] - other >= margin for at, token, other in zip(log_p, target, others))
+
+
+def whitening(bench, section, layer):
+    """(C over its diagonal's mean + whiten)^(-1/2), of squared eigenvalues whose mean is 1."""
+    c = bench.covariances[layer]
+    values, vectors = torch.linalg.eigh(c / c.diagonal().mean() + section["whiten"] * torch.eye(len(c), dtype=c.dtype))
+    root = vectors @ torch.diag(values**-0.5) @ vectors.T
+    return root / ((root @ root).trace() / len(c)).sqrt()
 
 
 def mixed(x):
@@ -154,14 +172,16 @@ def train(model, names, rows, section, project=None, earlier=()):
     leaves, constraint = [model.weights[name] for name in names], section.get("norm_constraint")
     adam = torch.optim.Adam(leaves, lr=section["lr"], weight_decay=section["weight_decay"])
     for number in range(section["steps"]):
-        total, taken = 0.0, rows_of_pass(rows, section, number, earlier)
+        total, updates, taken = 0.0, 0, rows_of_pass(rows, section, number, earlier)
         for start in range(0, len(taken), section["batch"]):
             chunk = taken[start : start + section["batch"]]
-            loss = loss_of(model, chunk, section["method"])
-            total += loss.item() * len(chunk)
-            if loss.item() >= section["stop_loss"]:
+            each = losses_of(model, chunk, section["method"])
+            total += each.sum().item()
+            wanted = torch.tensor([not ("margin" in section and is_said(model, row, section["margin"])) for row in chunk])
+            if each.mean().item() >= section["stop_loss"] and wanted.any():
+                updates += 1
                 adam.zero_grad()
-                loss.backward()
+                (each * wanted).mean().backward()
                 before = {name: model.weights[name].detach().clone() for name in names}
                 for name, weight in zip(names, leaves if project else []):
                     weight.grad = project(name, weight.grad)
@@ -174,7 +194,7 @@ def train(model, names, rows, section, project=None, earlier=()):
                 with torch.no_grad():
                     for name, weight in zip(names, leaves):
                         weight[...] = torch.clamp(weight, base[name] - constraint, base[name] + constraint)
-        if total / len(taken) < section["stop_loss"]:
+        if total / len(taken) < section["stop_loss"] or updates == 0:
             break
     return {name: (model.weights[name] - base[name]).detach() for name in names}
 
@@ -191,10 +211,14 @@ def trained(model, names, rows, section, project=None, earlier=()):
 
 def fine_tune(bench, section, batches):
     model = bench.fresh(section)
-    names = [name for kind, layer in modules_of(section) for name in model.names_of(kind, layer)]
-    changes, earlier = [], []
+    layers = {name: layer for kind, layer in modules_of(section) for name in model.names_of(kind, layer)}
+    names, project, changes, earlier = list(layers), None, [], []
+    if "whiten" in section:
+        section = section | dict(projected="steps")
+        roots = {name: whitening(bench, section, layer) for name, layer in layers.items()}
+        project = lambda name, matrix: matrix @ roots[name]  # noqa: E731
     for requests in batches:
         rows = texts(bench, requests, section)
-        changes.append(trained(model, names, rows, section, earlier=earlier))
+        changes.append(trained(model, names, rows, section, project, earlier))
         earlier = earlier + rows
     return changes

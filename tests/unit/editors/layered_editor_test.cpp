@@ -318,6 +318,7 @@ TEST_F(LayeredEditorTest, RefusesWrongOptions) {
       {"{method: memit, layers: [1], values: {nll_factor: 1}}", "nll_factor"},
       {"{method: ft, modules: {down: [1]}, norm_constraint: 0.1}", "norm_constraint"},
       {"{method: ft-l, modules: {}}", "modules"},
+      {"{method: ft-m, whiten: 0, margin: -1}", "whiten"},
       {"{method: ft-m, modules: {down: [1, 1]}}", "stands twice"},
       {"{method: ultraedit, modules: {gate: [1]}, tokens: some}", "tokens"},
       {"{method: memit, layers: [1], rect: {keep: 1.5}}", "rect.keep"},

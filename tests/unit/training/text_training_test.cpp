@@ -3,12 +3,14 @@
 
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
+#include <torch/optim/adam.h>
 #include <torch/types.h>
 
 #include <algorithm>
 #include <set>
 
 #include "lancet/core/error.h"
+#include "lancet/training/adam.h"
 #include "support/edit_setup.h"
 #include "support/tiny_model.h"
 
@@ -104,6 +106,64 @@ TEST_F(TextTraining, MakesNoUpdateBelowTheStopLoss) {
   const TrainedWeights trained = train_weights(model, requests, weights, {.steps = 5, .stop_loss = 100.0}, alone());
   EXPECT_EQ(trained.steps, 1);
   for (const Tensor& delta : trained.deltas_OI) EXPECT_EQ(delta.abs().max().item<double>(), 0.0);
+}
+
+/// A request of two target tokens that the model gives itself.
+TokenizedRequest said_by(const CausalLM& model, TokenizedRequest request) {
+  request.target.clear();
+  for (int i = 0; i < 2; ++i) {
+    std::vector<TokenId> ids = request.prompt;
+    ids.insert(ids.end(), request.target.begin(), request.target.end());
+    const TokenBatch batch = make_batch(std::vector<std::vector<TokenId>>{ids});
+    const Tensor last_TD =
+        model.run_layers(model.embed(batch.ids_BT, batch.sequence), batch.sequence, model.all_layers())[0];
+    request.target.push_back(static_cast<TokenId>(model.logits(last_TD)[-1].argmax().item<int64_t>()));
+  }
+  return request;
+}
+
+/// Adam's first step is of one size, whatever the gradient's: beside what is said, a request moves as alone.
+TEST_F(TextTraining, LeavesOutWhatIsSaidByTheMargin) {
+  const std::vector<TokenizedRequest> said{said_by(model, requests[0])}, unsaid{requests[1]};
+  const std::vector<TokenizedRequest> both{said[0], unsaid[0]};
+  const auto deltas = [&](std::span<const TokenizedRequest> texts, std::optional<double> margin) {
+    return train_weights(model, texts, weights, {.steps = 1, .batch = 2, .stop_loss = 0, .margin = margin}, alone())
+        .deltas_OI;
+  };
+  for (size_t i = 0; i < weights.size(); ++i) {
+    const Tensor alone_OI = deltas(unsaid, {})[i];
+    EXPECT_LE(nmse(deltas(both, 0)[i], alone_OI), 1e-6);
+    EXPECT_GT(nmse(deltas(both, {})[i], alone_OI), 1e-2);
+    EXPECT_TRUE(deltas(both, 1e9)[i].equal(deltas(both, {})[i]));
+  }
+  const TrainedWeights none = train_weights(model, said, weights, {.steps = 5, .stop_loss = 0, .margin = 0}, alone());
+  EXPECT_EQ(none.steps, 1);
+  EXPECT_EQ(none.deltas_OI[0].abs().max().item<double>(), 0.0);
+}
+
+/// Twice the gradient is the same step, which is scaled in turn.
+TEST_F(TextTraining, ScalesSteps) {
+  TrainingOptions options{.steps = 1, .batch = 4};
+  const TrainedWeights plain = train_weights(model, requests, weights, options, alone());
+  options.projected = Projected::kSteps;
+  options.projection = [&](WeightId id) {
+    return GradientProjection{.scale_II = 2 * torch::eye(model.weight(id).size(1), torch::kDouble)};
+  };
+  const TrainedWeights scaled = train_weights(model, requests, weights, options, alone());
+  for (size_t i = 0; i < weights.size(); ++i) EXPECT_LE(nmse(scaled.deltas_OI[i], 2 * plain.deltas_OI[i]), 1e-6);
+}
+
+TEST(Adam, MovesAsTorchs) {
+  const Tensor start = torch::linspace(-1, 1, 6, torch::kDouble);
+  Tensor own = start.clone(), first = torch::zeros_like(own), second = torch::zeros_like(own);
+  const Tensor other = start.clone().requires_grad_(true);
+  torch::optim::Adam adam({other}, torch::optim::AdamOptions(0.1));
+  for (int64_t number = 1; number <= 3; ++number) {
+    own = own - adam_change(first, second, own.pow(3), {number, 0.1});
+    other.mutable_grad() = other.detach().pow(3);
+    adam.step();
+    EXPECT_LE((own - other).abs().max().item<double>(), 1e-12);
+  }
 }
 
 /// What the training ends with; empty: with weights.
