@@ -120,7 +120,7 @@ const RankedMethod kRankedMethods[] = {
     {"memit_budgeted", "method: memit, covariance_weight: 20, text_budget: 1e-4"},
     {"ft", "method: ft, steps: 3"},
     {"ft_l", "method: ft-l, steps: 3, batch: 2, norm_constraint: 1e-3"},
-    {"ft_m_whitened", "method: ft-m, modules: {down: [1, 2]}, steps: 3, batch: 3, margin: 0.1, whiten: 0.01"},
+    {"ft_m_whitened", "method: ft-m, steps: 3, batch: 3, margin: 0.1, whiten: 0.01"},
     {"crispedit", "method: crispedit, steps: 3, batch: 2, energy: 0.7, neighbours: 1, order: breadth-first"},
     {"ft_m", "method: ft-m, steps: 3, batch: 3, order: breadth-first, revisit: 2, prune: {log_base: 1.1}"},
 };
@@ -130,7 +130,8 @@ class MethodsOnRanks : public ::testing::TestWithParam<RankedMethod> {};
 TEST_P(MethodsOnRanks, EditAsOneProcessDoes) {
   const TinyModel tiny;
   std::string options = GetParam().options;
-  const bool is_down = options.starts_with("method: crispedit") || options.starts_with("method: stableedit");
+  const bool is_down = options.starts_with("method: crispedit") || options.starts_with("method: stableedit") ||
+                       options.find("whiten") != std::string::npos;
   const bool locates = !options.starts_with("method: ft") && !options.starts_with("method: ultraedit");
   std::string located = kLocate;
   if (GetParam().name == std::string("memit_chunked"))
