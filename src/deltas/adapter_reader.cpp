@@ -83,6 +83,16 @@ std::string init_problem(const AdapterJson& init) {
              "save_pretrained(..., path_initial_model_for_weight_conversion=...)");
 }
 
+/// Several parameters of one module would lie within each other.
+std::string parameter_problem(const AdapterJson& parameters) {
+  const auto is_understood = [](const AdapterJson& name) {
+    return name.is_string() && (name == AdapterJson(kDownParameter) ||
+                                name.get_ref<const std::string&>().ends_with(cat(".", kDownParameter)));
+  };
+  if (is_silent(parameters) || (parameters.is_array() && std::ranges::all_of(parameters, is_understood))) return "";
+  return cat("target_parameters: expected names of experts' ", kDownParameter, " alone, got ", shown(parameters));
+}
+
 /// Throws: ConfigError with everything that the adapter does otherwise than a pair for each module.
 void check_understood(const fs::path& path, const AdapterJson& json) {
   std::vector<std::string> problems;
@@ -91,6 +101,8 @@ void check_understood(const fs::path& path, const AdapterJson& json) {
   if (const AdapterJson bias = json.value("bias", AdapterJson("none")); bias != AdapterJson("none"))
     problems.push_back(cat("bias: expected none, got ", shown(bias)));
   if (const std::string problem = init_problem(json.value("init_lora_weights", AdapterJson())); !problem.empty())
+    problems.push_back(problem);
+  if (const std::string problem = parameter_problem(json.value("target_parameters", AdapterJson())); !problem.empty())
     problems.push_back(problem);
   for (const auto& [key, value] : json.items()) {
     const bool is_known = std::ranges::find(kHarmlessAdapterKeys, key) != std::end(kHarmlessAdapterKeys) ||
@@ -200,22 +212,10 @@ std::string target_problem(const AdapterJson& targets) {
              targets.is_null() ? "none, where PEFT takes names of its own for each architecture" : shown(targets));
 }
 
-/// Several parameters of one module would lie within each other.
-std::string parameter_problem(const AdapterJson& parameters) {
-  const auto is_understood = [](const AdapterJson& name) {
-    return name.is_string() && (name == AdapterJson(kDownParameter) ||
-                                name.get_ref<const std::string&>().ends_with(cat(".", kDownParameter)));
-  };
-  if (is_silent(parameters) || (parameters.is_array() && std::ranges::all_of(parameters, is_understood))) return "";
-  return cat("target_parameters: expected names of experts' ", kDownParameter, " alone, got ", shown(parameters));
-}
-
 /// Which modules have factors, PEFT takes from the settings, not from the file. Throws: ConfigError.
 void check_modules(const fs::path& path, const AdapterJson& json, const PairsByModule& pairs) {
   std::vector<std::string> problems;
   if (std::string problem = target_problem(json.value("target_modules", AdapterJson())); !problem.empty())
-    problems.push_back(std::move(problem));
-  if (std::string problem = parameter_problem(json.value("target_parameters", AdapterJson())); !problem.empty())
     problems.push_back(std::move(problem));
   const AdapterJson excluded = json.value("exclude_modules", AdapterJson());
   if (!is_silent(excluded) && !excluded.is_array())
