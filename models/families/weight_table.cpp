@@ -190,30 +190,6 @@ void check_stored(const WeightSpec& spec, const Checkpoint& checkpoint, std::vec
   }
 }
 
-/// A family's name as one of its sets of other names has it.
-std::string renamed(const std::string& name, const std::vector<NamePrefix>& prefixes) {
-  for (const NamePrefix& prefix : prefixes)
-    if (name.starts_with(prefix.from)) return cat(prefix.to, std::string_view(name).substr(prefix.from.size()));
-  return name;
-}
-
-/// The set of names that the checkpoint has most of.
-std::vector<NamePrefix> names_used(const ModelConfig& config, const std::vector<WeightSpec>& table,
-                                   const Checkpoint& checkpoint) {
-  std::vector<NamePrefix> best;
-  int64_t most = -1;
-  std::vector<std::vector<NamePrefix>> choices{{}};
-  choices.insert(choices.end(), config.family->other_names.begin(), config.family->other_names.end());
-  for (const std::vector<NamePrefix>& names : choices) {
-    const int64_t found = std::count_if(table.begin(), table.end(), [&](const WeightSpec& spec) {
-      return checkpoint.contains(renamed(spec.stored.tensors.front(), names));
-    });
-    if (found > most) best = names;
-    most = std::max(most, found);
-  }
-  return best;
-}
-
 bool is_ignored(const ModelConfig& config, const std::string& name) {
   for (const std::string_view pattern : config.family->ignored_tensors) {
     if (pattern.ends_with('*') && name.starts_with(pattern.substr(0, pattern.size() - 1))) return true;
@@ -234,6 +210,28 @@ std::set<std::string> known_names(const ModelConfig& config, const std::vector<W
 }
 
 }  // namespace
+
+std::string renamed(const std::string& name, std::span<const NamePrefix> prefixes) {
+  for (const NamePrefix& prefix : prefixes)
+    if (name.starts_with(prefix.from)) return cat(prefix.to, std::string_view(name).substr(prefix.from.size()));
+  return name;
+}
+
+std::vector<NamePrefix> names_used(const ModelConfig& config, std::span<const WeightSpec> table,
+                                   const Checkpoint& checkpoint) {
+  std::vector<NamePrefix> best;
+  int64_t most = -1;
+  std::vector<std::vector<NamePrefix>> choices{{}};
+  choices.insert(choices.end(), config.family->other_names.begin(), config.family->other_names.end());
+  for (const std::vector<NamePrefix>& names : choices) {
+    const int64_t found = std::count_if(table.begin(), table.end(), [&](const WeightSpec& spec) {
+      return checkpoint.contains(renamed(spec.stored.tensors.front(), names));
+    });
+    if (found > most) best = names;
+    most = std::max(most, found);
+  }
+  return best;
+}
 
 int64_t WeightSpec::size() const { return product(shape); }
 

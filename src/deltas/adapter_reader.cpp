@@ -83,11 +83,20 @@ std::string init_problem(const AdapterJson& init) {
              "save_pretrained(..., path_initial_model_for_weight_conversion=...)");
 }
 
-/// Several parameters of one module would lie within each other.
+/// Whether `names` has the module, by PEFT's rule for a list of names: "down_proj" is every module that ends so.
+bool names_module(const AdapterJson& names, const std::string& module) {
+  return std::ranges::any_of(names, [&](const AdapterJson& name) {
+    if (!name.is_string()) return false;
+    const auto& text = name.get_ref<const std::string&>();
+    return module == text || module.ends_with("." + text);
+  });
+}
+
+/// Empty: `target_parameters` names experts' down projections alone. Several parameters of one module would lie within
+/// each other.
 std::string parameter_problem(const AdapterJson& parameters) {
   const auto is_understood = [](const AdapterJson& name) {
-    return name.is_string() && (name == AdapterJson(kDownParameter) ||
-                                name.get_ref<const std::string&>().ends_with(cat(".", kDownParameter)));
+    return name.is_string() && names_module(AdapterJson::array({kDownParameter}), name.get<std::string>());
   };
   if (is_silent(parameters) || (parameters.is_array() && std::ranges::all_of(parameters, is_understood))) return "";
   return cat("target_parameters: expected names of experts' ", kDownParameter, " alone, got ", shown(parameters));
@@ -164,15 +173,6 @@ PairsByModule find_pairs(const SafetensorsReader& file) {
                           kLoraB, ", got also what is not understood; merge the adapter with PEFT:\n  ",
                           join(problems, "\n  ")));
   return pairs;
-}
-
-/// Whether `names` has the module, by PEFT's rule for a list of names: "down_proj" is every module that ends so.
-bool names_module(const AdapterJson& names, const std::string& module) {
-  return std::ranges::any_of(names, [&](const AdapterJson& name) {
-    if (!name.is_string()) return false;
-    const auto& text = name.get_ref<const std::string&>();
-    return module == text || module.ends_with("." + text);
-  });
 }
 
 /// Returns the layer that a module's name has: 3 for "model.layers.3.mlp.down_proj"; nullopt where several parts are

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -58,6 +59,13 @@ std::vector<WeightSpec> weight_table(const ModelConfig& config);
 
 /// Returns the weights of one layer.
 std::vector<WeightSpec> layer_table(const ModelConfig& config, int64_t layer);
+
+/// The set of the family's other names that the checkpoint has most of the table under; empty: the family's own.
+std::vector<NamePrefix> names_used(const ModelConfig& config, std::span<const WeightSpec> table,
+                                   const Checkpoint& checkpoint);
+
+/// A family's name as one of its sets of other names has it.
+std::string renamed(const std::string& name, std::span<const NamePrefix> prefixes);
 
 /// All, matched with the checkpoint.
 /// Throws: CheckpointError listing every weight that is missing, has another shape than config.json implies or a type

@@ -1,7 +1,7 @@
 #include "packing_plan.h"
 
-#include <algorithm>
 #include <set>
+#include <span>
 
 #include "lancet/checkpoint/module_name.h"
 #include "lancet/core/error.h"
@@ -106,9 +106,9 @@ std::vector<StoredRows> places_of(const WeightSpec& spec) {
   return places;
 }
 
-/// The weight of experts that share a tensor as files have it in which each has its own. Throws: ConfigError where the
-/// family has no names for that.
-WeightSpec with_own_tensors(const ModelConfig& config, const WeightSpec& spec) {
+/// The weight of experts that share a tensor as files have it in which each has its own, by the names that the model's
+/// files use. Throws: ConfigError where the family has no names for that.
+WeightSpec with_own_tensors(const ModelConfig& config, const WeightSpec& spec, std::span<const NamePrefix> names) {
   ModelConfig apart = config;
   apart.experts.in_one_tensor = false;
   WeightSpec own = weight_spec(apart, spec.id);
@@ -116,13 +116,7 @@ WeightSpec with_own_tensors(const ModelConfig& config, const WeightSpec& spec) {
     throw ConfigError(cat("lancet quantise: layers of ", config.family->name,
                           " have all their experts in one tensor, and programs that read this family have no names for "
                           "matrices of one expert: quantise it while it is loaded (run.quantise_base)"));
-  // what files have before the layer's number may differ from the family's name
-  const std::string shared = weight_spec(config, spec.id).stored.tensors.front();
-  const std::string& found = spec.stored.tensors.front();
-  const auto ends = std::mismatch(shared.rbegin(), shared.rend(), found.rbegin(), found.rend());
-  const auto before = static_cast<size_t>(shared.rend() - ends.first);
-  const std::string_view prefix = std::string_view(found).substr(0, static_cast<size_t>(found.rend() - ends.second));
-  for (std::string& name : own.stored.tensors) name = cat(prefix, std::string_view(name).substr(before));
+  for (std::string& name : own.stored.tensors) name = renamed(name, names);
   return own;
 }
 
@@ -164,6 +158,7 @@ PackingPlan plan_packing(const ModelFiles& files, QuantisedFormat format, int64_
   std::set<std::string> seen;
   std::vector<std::string> modules, left_out;
   std::string misfit;
+  const std::vector<NamePrefix> names = names_used(files.config, weight_table(files.config), files.checkpoint);
   for (WeightSpec& spec : resolve_weights(files.config, files.checkpoint)) {
     const WeightRole& role = role_of(spec.id.kind);
     if (role.place != WeightPlace::kLayer || role.in == Axis::kNone) continue;
@@ -173,7 +168,7 @@ PackingPlan plan_packing(const ModelFiles& files, QuantisedFormat format, int64_
     }
     check_layout(*files.config.family, spec, format);
     const std::vector<StoredRows> places = places_of(spec);
-    if (has_all_experts(spec.stored.layout)) spec = with_own_tensors(files.config, spec);
+    if (has_all_experts(spec.stored.layout)) spec = with_own_tensors(files.config, spec, names);
     const bool is_turned = spec.stored.layout == Layout::kColumns;
     if (is_turned) {
       std::swap(spec.stored.shape[0], spec.stored.shape[1]);
