@@ -61,6 +61,14 @@ def end_server():
         _server.end()
 
 
+def run_lancet(folder, *arguments):
+    """Runs the program in `folder`, where no process of its own is needed."""
+    command = [str(LANCET), *map(str, arguments)]
+    if not can_be_ordered(command):
+        return subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=LIMIT_S)
+    return subprocess.CompletedProcess(command, *server().run(folder, command[1:], limit_s=LIMIT_S))
+
+
 class Lancet:
     """Runs the program; jobs live in a folder of the test's own, and so does the statistics cache where no other is named."""
 
@@ -91,10 +99,7 @@ class Lancet:
         return path
 
     def run(self, *arguments):
-        command = [str(LANCET), *map(str, arguments)]
-        if not can_be_ordered(command):
-            return subprocess.run(command, capture_output=True, text=True, cwd=self.folder, timeout=LIMIT_S)
-        return subprocess.CompletedProcess(command, *server().run(self.folder, command[1:], limit_s=LIMIT_S))
+        return run_lancet(self.folder, *arguments)
 
     def edit(self, job, *arguments):
         return self.run("edit", self.write(job), *arguments)

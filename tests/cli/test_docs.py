@@ -14,7 +14,7 @@ import sys
 
 import pytest
 import yaml
-from conftest import DATA, LANCET, ROOT
+from conftest import DATA, LANCET, ROOT, run_lancet
 from ports import free_port
 
 PAGES = [*(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")), *sorted((ROOT / "docs").rglob("*.md"))]
@@ -209,7 +209,7 @@ def subcommand(words):
     return words[1:3] if words[1] == "import" else words[1:2]
 
 
-def test_options_exist():
+def test_options_exist(lancet):
     """Also those of commands that are not run: --help shows them."""
     helps = {}
     for command in all_commands():
@@ -224,7 +224,7 @@ def test_options_exist():
         for part in parts:
             name = tuple(subcommand(part))
             if name not in helps:
-                shown = subprocess.run([LANCET, *name, "--help"], capture_output=True, text=True, timeout=60)
+                shown = lancet.run(*name, "--help")
                 assert shown.returncode == 0, command
                 helps[name] = shown.stdout
             for word in part:
@@ -280,7 +280,7 @@ def test_commands_run_from_the_repositorys_root(root):
     for shown, command in RUN.items():
         line, _, target = command.partition(" > ")
         words = shlex.split(line)
-        done = subprocess.run([str(LANCET), *words[1:]], capture_output=True, text=True, cwd=root, timeout=300)
+        done = run_lancet(root, *words[1:])
         assert done.returncode == 0 or (words[1] == "doctor" and done.returncode == 4), (shown, done.stderr)
         if target:
             (root / target).write_text(done.stdout)
@@ -316,7 +316,7 @@ def two_ranks(launcher, words):
 @pytest.mark.parametrize("launcher", ["launch", "torchrun", "srun", "mpirun"])
 def test_every_launcher_runs_a_job_of_init(root, launcher):
     job, out = root / f"{launcher}.yaml", root / "out" / launcher
-    made = subprocess.run([LANCET, "init", "--model", "data/demo-model", "--out", job], capture_output=True, text=True, cwd=root, timeout=60)
+    made = run_lancet(root, "init", "--model", "data/demo-model", "--out", job)
     assert made.returncode == 0, made.stderr
     put_facts(job)
     words = ["edit", str(job), *ONE.split(), "--set", "run.threads=1", "--set", f"output.dir={out}", "--set", "evaluate=[efficacy]"]

@@ -18,8 +18,10 @@ LLAMA_2 = (
 
 def generate(lancet, *arguments, text=None, model=DEMO):
     tokens = [] if "--tokens" in arguments else ["--tokens", "8"]
-    command = [LANCET, "generate", "--model", model, "--dtype", "f32", *tokens, *arguments]
-    return subprocess.run([*map(str, command)], input=text or "", capture_output=True, text=True, cwd=lancet.folder, timeout=300)
+    words = ["generate", "--model", model, "--dtype", "f32", *tokens, *arguments]
+    if text is None:
+        return lancet.run(*words)
+    return subprocess.run([str(LANCET), *map(str, words)], input=text, capture_output=True, text=True, cwd=lancet.folder, timeout=300)
 
 
 def rows(result):

@@ -13,6 +13,7 @@ import sys
 import pytest
 from conftest import DATA, LANCET, ROOT
 from edits import edit_files
+from program_server import KEPT_MEMORY, ProgramServer
 from test_bad_input import change_config
 from test_docs import shown_commands
 
@@ -34,7 +35,8 @@ class Reader:
 
     def __init__(self, folder):
         self.folder, self.said = folder, {}
-        self.environment = os.environ | {"HOME": str(folder / "home"), "HF_HUB_OFFLINE": "1"}
+        self.environment = os.environ | KEPT_MEMORY | {"HOME": str(folder / "home"), "HF_HUB_OFFLINE": "1"}
+        self.program = ProgramServer(LANCET, self.environment)
         self.model = folder / "my-model"
         self.model.mkdir()
         for path in (DATA / "demo-model").iterdir():
@@ -44,16 +46,17 @@ class Reader:
         self.model_before = content(self.model)
         (folder / "facts.json").write_text(*blocks("json"))
 
-    def run(self, *command):
-        return subprocess.run(command, capture_output=True, text=True, cwd=self.folder, env=self.environment, timeout=300)
+    def run(self, *arguments):
+        """lancet's exit code, and what it says and complains of."""
+        return self.program.run(self.folder, arguments, limit_s=300)
 
     def follow(self, command):
         line, _, target = command.partition(" > ")
-        result = self.run(str(LANCET), *shlex.split(line)[1:], *LESS_TEXT.get(command, []))
-        assert result.returncode == 0 or (command.startswith("lancet doctor") and result.returncode == 4), (command, result.stderr)
+        code, said, errors = self.run(*shlex.split(line)[1:], *LESS_TEXT.get(command, []))
+        assert code == 0 or (command.startswith("lancet doctor") and code == 4), (command, errors)
         if target:
-            (self.folder / target).write_text(result.stdout)
-        self.said[command] = result.stdout
+            (self.folder / target).write_text(said)
+        self.said[command] = said
 
     def answer(self, words):
         return next(text for command, text in self.said.items() if words in command)
@@ -69,7 +72,8 @@ def reader(tmp_path_factory):
     assert len(commands) == 9, commands
     for command in commands:
         reader.follow(command)
-    return reader
+    yield reader
+    reader.program.end()
 
 
 def metrics_in(text):
@@ -107,7 +111,8 @@ def test_models_answer_as_the_page_shows(reader):
 
 def test_transformers_says_what_lancet_says(reader):
     (reader.folder / "ask.py").write_text(*blocks("python"))
-    result = reader.run(sys.executable, "ask.py")
+    ask = [sys.executable, "ask.py"]
+    result = subprocess.run(ask, capture_output=True, text=True, cwd=reader.folder, env=reader.environment, timeout=300)
     assert result.returncode == 0, result.stderr
     assert result.stdout == reader.answer("--model edited") == "Francis Hagerup was employed in Berlin.\n"
 
@@ -115,6 +120,6 @@ def test_transformers_says_what_lancet_says(reader):
 def test_the_base_model_is_untouched_and_the_output_not_replaced(reader):
     assert content(reader.model) == reader.model_before
     edited = edit_files(reader.folder / "edited")
-    again = reader.run(str(LANCET), "edit", "job.yaml")
-    assert again.returncode == 2 and "output.replace: true" in again.stderr
+    code, _, errors = reader.run("edit", "job.yaml")
+    assert code == 2 and "output.replace: true" in errors
     assert edit_files(reader.folder / "edited") == edited

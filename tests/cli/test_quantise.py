@@ -1,10 +1,12 @@
 """`lancet quantise`, as a user runs it."""
 import json
+import re
 import shutil
 
 import pytest
 from conftest import DATA
-from test_bad_input import CONFIG, refuses
+from safetensors.torch import load_file, save_file
+from test_bad_input import CONFIG, change_config, refuses
 
 CORPUS = DATA / "requests" / "demo-corpus.txt"
 
@@ -12,6 +14,18 @@ CORPUS = DATA / "requests" / "demo-corpus.txt"
 def quantise(lancet, model, *arguments, out="quantised"):
     common = ["--corpus", CORPUS, "--tokens", 4000, "--devices", "cpu"]
     return lancet.run("quantise", model, *common, "--out", lancet.folder / out, *arguments)
+
+
+@pytest.fixture(scope="module")
+def shallow(tmp_path_factory):
+    """The demo model's first two layers, where what they know does not matter."""
+    folder = tmp_path_factory.mktemp("shallow") / "model"
+    shutil.copytree(DATA / "demo-model", folder)
+    change_config(folder, num_hidden_layers=2)
+    tensors = load_file(folder / "model.safetensors")
+    kept = {name: tensor for name, tensor in tensors.items() if not re.match(r"model\.layers\.[2-9]", name)}
+    save_file(kept, folder / "model.safetensors", metadata={"format": "pt"})
+    return folder
 
 
 @pytest.fixture
@@ -59,21 +73,20 @@ def test_edits_hold_better_than_rounded_to_the_nearest(lancet, edited):
     assert mean(report, "residual") < 0.9 * mean(json.loads(again.stdout), "residual")
 
 
-def test_its_output_is_replaced_only_when_asked(lancet):
-    model = DATA / "demo-model"
-    assert quantise(lancet, model, "--format", "compressed-tensors", "--bits", 8).returncode == 0
+def test_its_output_is_replaced_only_when_asked(lancet, shallow):
+    assert quantise(lancet, shallow, "--format", "compressed-tensors", "--bits", 8).returncode == 0
     config = json.loads((lancet.folder / "quantised" / "config.json").read_text())["quantization_config"]
     assert config["quant_method"] == "compressed-tensors" and config["config_groups"]["group_0"]["weights"]["num_bits"] == 8
-    refuses(lancet, quantise(lancet, model, "--format", "gptq"), CONFIG, "exists already", "--replace")
-    assert quantise(lancet, model, "--format", "gptq", "--replace").returncode == 0
+    refuses(lancet, quantise(lancet, shallow, "--format", "gptq"), CONFIG, "exists already", "--replace")
+    assert quantise(lancet, shallow, "--format", "gptq", "--replace").returncode == 0
     config = json.loads((lancet.folder / "quantised" / "config.json").read_text())["quantization_config"]
     expected = {"quant_method": "gptq", "bits": 4, "group_size": 128, "desc_act": False, "sym": True, "checkpoint_format": "gptq", "lm_head": False}
     assert config == expected
     refuses(lancet, quantise(lancet, lancet.folder / "quantised", "--format", "gptq", out="out"), CONFIG, "is quantised already (gptq)")
 
 
-def test_the_model_writes_the_text(lancet):
-    result = lancet.run("quantise", DATA / "demo-model", "--format", "gptq", "--out", lancet.out, "--tokens", 1000, "--devices", "cpu", "--json")
+def test_the_model_writes_the_text(lancet, shallow):
+    result = lancet.run("quantise", shallow, "--format", "gptq", "--out", lancet.out, "--tokens", 1000, "--devices", "cpu", "--json")
     assert result.returncode == 0, result.stderr
     protocol = json.loads(result.stdout)["protocol"]
     assert protocol["text"] == "self: sampled from the model" and protocol["tokens"] == 1000

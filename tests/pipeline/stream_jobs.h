@@ -17,6 +17,7 @@
 #include "lancet/pipeline/edit_job.h"
 #include "support/edit_setup.h"
 #include "support/interrupted.h"
+#include "support/io_support.h"
 #include "support/thread_ranks.h"
 #include "support/tiny_model.h"
 
@@ -124,10 +125,7 @@ class StreamJobs : public ::testing::Test {
     return ids;
   }
 
-  std::string bytes(const fs::path& file) const {
-    std::ifstream stream(folder_ / file, std::ios::binary);
-    return {std::istreambuf_iterator<char>(stream), {}};
-  }
+  std::string bytes(const fs::path& file) const { return read_bytes(folder_ / file); }
 
   Json report(const std::string& output) const { return Json::parse(bytes(fs::path(output) / "report.json")); }
 

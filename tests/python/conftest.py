@@ -11,6 +11,7 @@ import pytest
 import torch
 
 ROOT = pathlib.Path(__file__).parents[2]
+sys.path.append(str(ROOT / "tests" / "support"))
 DATA = ROOT / "data"
 MODEL = DATA / "demo-model"
 BUILD = pathlib.Path(os.environ.get("LANCET_BUILD", ROOT / "build"))

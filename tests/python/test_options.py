@@ -1,13 +1,14 @@
 """Options are declared once (include/lancet/spec): keywords of Python and flags of the program have their names, choices, defaults and words."""
 import functools
 import inspect
+import os
 import re
-import subprocess
 
 import lancet
 import pytest
 from conftest import BUILD, FACTS
 from lancet import _options
+from program_server import ProgramServer
 
 FUNCTIONS = {"run": lancet.open, "generate": lancet.Session.generate, "adapter": lancet.Session.export_adapter, "undo": lancet.undo}
 # Options that are no keywords, and why.
@@ -34,10 +35,23 @@ OTHERS = {
 }
 
 
-@functools.cache
-def shown(command):
-    """{flag: (what it takes, default, help)} of --help."""
-    text = subprocess.run([BUILD / "lancet", *command.split(), "--help"], capture_output=True, text=True, check=True).stdout
+@pytest.fixture(scope="module")
+def help_of(tmp_path_factory):
+    """A function from the words of a command to what its --help shows."""
+    program, folder = ProgramServer(BUILD / "lancet", dict(os.environ)), tmp_path_factory.mktemp("help")
+
+    @functools.cache
+    def text(command):
+        code, shown, errors = program.run(folder, [*command.split(), "--help"])
+        assert code == 0, errors
+        return shown
+
+    yield text
+    program.end()
+
+
+def flags_in(text):
+    """{flag: (what it takes, default, help)} of a --help."""
     flags = re.findall(r"^  (?:-\w,)?(--[a-z-]+)(?: (\S+?))?(?:=(\S+))?(?: REQUIRED| \.\.\.| Excludes: \S+)*\s+(\S.*)$", text, re.M)
     return {flag: (takes, default, what) for flag, takes, default, what in flags}
 
@@ -57,8 +71,8 @@ def test_keywords_are_the_declared_options(section):
 
 
 @pytest.mark.parametrize("command", FLAGS)
-def test_flags_are_the_declared_options(command):
-    flags = shown(command)
+def test_flags_are_the_declared_options(command, help_of):
+    flags = flags_in(help_of(command))
     for section, keys in FLAGS[command].items():
         for key in keys:
             declared = _options.DECLARED[section][key]
@@ -70,10 +84,10 @@ def test_flags_are_the_declared_options(command):
             assert what.lower().startswith(declared["description"].replace("`", "").lower()), key
 
 
-def test_no_other_flag_has_the_name_of_an_option_of_run():
-    commands = re.findall(r"^  ([a-z]+)  ", subprocess.run([BUILD / "lancet", "--help"], capture_output=True, text=True, check=True).stdout, re.M)
+def test_no_other_flag_has_the_name_of_an_option_of_run(help_of):
+    commands = re.findall(r"^  ([a-z]+)  ", help_of(""), re.M)
     assert "generate" in commands and "serve" in commands
-    found = {(command, key) for command in [*commands, "export adapter"] for key in _options.DECLARED["run"] if flag_of(key) in shown(command)}
+    found = {(command, key) for command in [*commands, "export adapter"] for key in _options.DECLARED["run"] if flag_of(key) in flags_in(help_of(command))}
     assert found == {(command, key) for command, sections in FLAGS.items() for key in sections.get("run", [])} | set(OTHERS)
 
 

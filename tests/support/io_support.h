@@ -12,8 +12,10 @@
 #include <random>
 #include <set>
 #include <span>
+#include <sstream>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "temp_dir.h"
@@ -30,7 +32,9 @@ inline void write_bytes(const std::filesystem::path& path, std::string_view byte
 inline std::string read_bytes(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   EXPECT_TRUE(file.is_open()) << path;
-  return {std::istreambuf_iterator<char>(file), {}};
+  std::ostringstream bytes;  // iterators, unoptimised as tests are, take a second for a few megabytes
+  bytes << file.rdbuf();
+  return std::move(bytes).str();
 }
 
 /// The bytes of a safetensors file with this header, as it stands.

@@ -84,8 +84,8 @@ class HeadWork {
     scores<kWidth>(tile, weights);
     softmax<kWidth>(tile, weights);
     mixed_.assign(static_cast<size_t>(kWidth * shape_.dim), W(0));
-    mix<W>({weights + tile.key_begin * kWidth, kWidth, 1}, values_.from(tile.key_begin), n_keys(tile), mixed_.data(),
-           tile.n, shape_.dim);
+    mix(MixWeights<W>{weights + tile.key_begin * kWidth, kWidth, 1}, values_.from(tile.key_begin), n_keys(tile),
+        mixed_.data(), tile.n, shape_.dim);
     store_queries(tile, out);
   }
 
@@ -103,17 +103,17 @@ class HeadWork {
     grad_scores_.resize(static_cast<size_t>(n_keys_ * kWidth));
     W* grad = grad_scores_.data();
     to_columns<kWidth>(grads_.from(tile.begin), tile.n, shape_.dim, columns_.data());
-    products<kWidth>(values_.from(tile.key_begin), n, columns_.data(), shape_.dim, grad + first);
+    products(Lanes<kWidth>{}, values_.from(tile.key_begin), n, columns_.data(), shape_.dim, grad + first);
     through_softmax<kWidth>(weights + first, n, grad + first);
     if (shape_.cap > 0) through_cap<kWidth>(tile, grad);
     mixed_.assign(static_cast<size_t>(kWidth * shape_.dim), W(0));
-    mix<W>({grad + first, kWidth, 1}, keys_.from(tile.key_begin), n, mixed_.data(), tile.n, shape_.dim);
+    mix(MixWeights<W>{grad + first, kWidth, 1}, keys_.from(tile.key_begin), n, mixed_.data(), tile.n, shape_.dim);
     store_queries(tile, grad_query);
     const int64_t own = std::max(tile.key_begin, n_earlier_), at = (own - n_earlier_) * shape_.dim;
-    mix<W>({grad + own * kWidth, 1, kWidth}, queries_.from(tile.begin), tile.n, grad_keys_.data() + at,
-           tile.key_end - own, shape_.dim);
-    mix<W>({weights + own * kWidth, 1, kWidth}, grads_.from(tile.begin), tile.n, grad_values_.data() + at,
-           tile.key_end - own, shape_.dim);
+    mix(MixWeights<W>{grad + own * kWidth, 1, kWidth}, queries_.from(tile.begin), tile.n, grad_keys_.data() + at,
+        tile.key_end - own, shape_.dim);
+    mix(MixWeights<W>{weights + own * kWidth, 1, kWidth}, grads_.from(tile.begin), tile.n, grad_values_.data() + at,
+        tile.key_end - own, shape_.dim);
   }
 
   void end_backward(AttentionGradients<T> gradients) const {
@@ -180,7 +180,7 @@ class HeadWork {
   template <int64_t kWidth>
   void scores(const Tile& tile, W* to) const {
     to += tile.key_begin * kWidth;
-    products<kWidth>(keys_.from(tile.key_begin), n_keys(tile), columns_.data(), shape_.dim, to);
+    products(Lanes<kWidth>{}, keys_.from(tile.key_begin), n_keys(tile), columns_.data(), shape_.dim, to);
     const auto scale = static_cast<W>(shape_.scale), cap = static_cast<W>(shape_.cap);
     const int64_t size = n_keys(tile) * kWidth;
     if (cap > 0) {
@@ -284,11 +284,11 @@ inline void for_tiles(const HeadWork<T>& work, int64_t n_keys, int64_t weights_b
     const Tile tile = work.tile(begin);
     const int64_t lanes = lanes_of(work.n_vectors() - begin);
     if (lanes == kLanes)
-      run(tile, std::integral_constant<int64_t, kLanes>{}, weights_begin);
+      run(tile, Lanes<kLanes>{}, weights_begin);
     else if (lanes == kFewLanes)
-      run(tile, std::integral_constant<int64_t, kFewLanes>{}, weights_begin);
+      run(tile, Lanes<kFewLanes>{}, weights_begin);
     else
-      run(tile, std::integral_constant<int64_t, 1>{}, weights_begin);
+      run(tile, Lanes<1>{}, weights_begin);
     weights_begin += lanes * n_keys;
     begin += tile.n;
   }
