@@ -19,12 +19,13 @@
 namespace lancet {
 namespace {
 
-/// M of the header, by a Cholesky factor of C: f64, on its device.
+/// M of the header, by a Cholesky factor of C, or of experts' its blocks by C's: f64, on its device.
 Tensor whitening(const Tensor& lower_FF, double added, int64_t layer) {
   const torch::NoGradGuard no_grad;
-  const MomentSpectrum spectrum = make_spectrum(lower_FF.matmul(lower_FF.t()), 0, cat("layer ", layer));
-  const Tensor scale_F = (spectrum.values_N / spectrum.values_N.mean() + added).rsqrt();
-  return (spectrum.vectors_NN * (scale_F / scale_F.square().mean().sqrt())).matmul(spectrum.vectors_NN.t());
+  const MomentSpectrum spectrum = make_spectrum(lower_FF.matmul(lower_FF.mT()), 0, cat("layer ", layer));
+  Tensor scale_F = (spectrum.values_N / spectrum.values_N.mean() + added).rsqrt();
+  scale_F = scale_F / scale_F.square().mean().sqrt();
+  return (spectrum.vectors_NN * scale_F.unsqueeze(-2)).matmul(spectrum.vectors_NN.mT());
 }
 
 class FineTuneEditor final : public Editor {
@@ -44,10 +45,10 @@ class FineTuneEditor final : public Editor {
   std::vector<WeightId> targets(const ModelConfig& config) const override {
     std::vector<WeightId> modules = modules_of(modules_, AutomaticModules::kOneDown, config);
     for (const WeightId& id : modules)
-      if (whiten_ && (id.kind != WeightKind::kDown || config.has_experts(id.layer)))
+      if (whiten_ && id.kind != WeightKind::kDown)
         throw ConfigError(cat("editor.whiten: layer ", id.layer,
-                              " has no statistics of what the projection reads: expected down projections of layers "
-                              "without experts in editor.modules, or no `whiten`"));
+                              " has no statistics of what the projection reads: expected down projections in "
+                              "editor.modules, or no `whiten`"));
     return modules;
   }
 

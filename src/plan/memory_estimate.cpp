@@ -214,8 +214,9 @@ int64_t trained_bytes(const ModelConfig& config, const Workload& work, const Sta
     // others joined, and all products of eigenvalues in order.
     int64_t projections = 0;
     if (work.backward->projects) {
-      projections = weights * (precise_bytes(work.dtype) * (d * d + f * f) + d * f);
-      if (solved > 0) projections += 8 * (4 * f * f + 2 * d * d + 4 * d * f);
+      const int64_t moments = config.largest_keys().moments();
+      projections = weights * (precise_bytes(work.dtype) * (d * d + moments) + d * f);
+      if (solved > 0) projections += 8 * (4 * moments + 2 * d * d + 4 * d * f);
     }
     return projections + ((weights > 0 ? 4 * weights + 3 : 0) + arrived) * precise_bytes(work.dtype) * d * f;
   }

@@ -116,7 +116,7 @@ struct GradientSpec {
   static constexpr NumberOption kWhiten{
       {.key = "whiten",
        .meaning = "the less a direction of keys is used in text, the longer Adam's steps in it; added to its share of "
-                  "C, in means; needs `statistics`, and down projections without experts",
+                  "C, in means; needs `statistics`, and down projections",
        .methods = "ft-m",
        .absent = "steps go by entries"},
       {.min = 1e-9},

@@ -23,8 +23,8 @@ struct Curvature {
   MomentSpectrum gradients;  ///< spectrum of B
 };
 
-/// Returns the spectrum of moments [N, N] f64, on their device. Throws: NumericError naming `where` when they are not
-/// finite.
+/// Returns the spectrum of moments [N, N] f64, or of experts their blocks' [E, W, W], on their device. Throws:
+/// NumericError naming `where` when they are not finite.
 MomentSpectrum make_spectrum(const Tensor& moment_NN, int64_t tokens, const std::string& where);
 
 /// Returns the spectrum of the mean over the tokens and over these rows, each of which counts as one token.

@@ -10,7 +10,7 @@ namespace lancet {
 struct GradientProjection {
   Tensor left_OO = {}, right_II = {};  ///< a vector a column
   Tensor allowed_OI = {};              ///< bool
-  Tensor scale_II = {};                ///< undefined beside bases
+  Tensor scale_II = {};  ///< undefined beside bases; of experts' inputs, side by side, its blocks [E, W, W]
 
   /// Moves bases or scale to where `like` lies, in its type.
   GradientProjection beside(const Tensor& like) const {
@@ -22,6 +22,10 @@ struct GradientProjection {
   }
 
   Tensor of(const Tensor& matrix_OI) const {
+    if (scale_II.defined() && scale_II.dim() == 3) {
+      const Tensor blocks_EOW = matrix_OI.unflatten(1, {scale_II.size(0), -1}).transpose(0, 1);
+      return blocks_EOW.matmul(scale_II).transpose(0, 1).flatten(1);
+    }
     if (scale_II.defined()) return matrix_OI.matmul(scale_II);
     if (!allowed_OI.defined()) return matrix_OI;
     const Tensor within_OI = left_OO.t().matmul(matrix_OI).matmul(right_II).mul(allowed_OI);

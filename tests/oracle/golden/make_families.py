@@ -106,6 +106,9 @@ def sections(bench):
         "ultraedit": (dict(method="ultraedit", modules=modules, lr=1e-3, tokens="answer", batch=2), TWO),
         "ft": (dict(method="ft", **FINE_TUNE) | dict(modules=trained), MIXED),
     }
+    if bench.name == "qwen2-moe":
+        whitened = FINE_TUNE | dict(method="ft-m", modules=trained, steps=6, lr=2e-3, order="breadth-first", margin=0.5, whiten=0.01)
+        goldens["ft-m-whiten"] = (whitened, MIXED)
     if bench.name not in FEW_METHODS:
         return goldens
     return {name: (goldens[name][0], goldens[name][1][:1]) for name in ("memit", "alphaedit", "rome", "ft")}

@@ -211,11 +211,15 @@ def trained(model, names, rows, section, project=None, earlier=()):
 
 def fine_tune(bench, section, batches):
     model = bench.fresh(section)
-    layers = {name: layer for kind, layer in modules_of(section) for name in model.names_of(kind, layer)}
-    names, project, changes, earlier = list(layers), None, [], []
+    names = [name for kind, layer in modules_of(section) for name in model.names_of(kind, layer)]
+    project, changes, earlier = None, [], []
     if "whiten" in section:
         section = section | dict(projected="steps")
-        roots = {name: whitening(bench, section, layer) for name, layer in layers.items()}
+        roots = {}
+        for kind, layer in modules_of(section):
+            of_layer, root = model.names_of(kind, layer), whitening(bench, section, layer)
+            width = len(root) // len(of_layer)  # one expert's, where there are several
+            roots |= {name: root[e * width : (e + 1) * width, e * width : (e + 1) * width] for e, name in enumerate(of_layer)}
         project = lambda name, matrix: matrix @ roots[name]  # noqa: E731
     for requests in batches:
         rows = texts(bench, requests, section)
