@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import mean
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-METRICS = ["efficacy_argmax", "paraphrase_argmax", "specificity_prob", "specificity_argmax", "generation_exact", "belief_choice"]
+METRICS = ["efficacy_argmax", "paraphrase_argmax", "specificity_prob", "specificity_argmax", "generation_exact"]
 SPREAD = {"method": "memit", "layers": [0, 1, 2]}
 BREADTH_FIRST = {"method": "ft-m", "order": "breadth-first"}
 WHITENED = {"margin": 0.5, "whiten": 0.01, "modules": {"down": [0, 1]}}
@@ -22,7 +22,6 @@ ROWS = {  # by label: what the table calls it, and the section `editor`
     "spread": ("`memit`, layers 0 to 2", SPREAD),
     "replay": ("the same, `targets: replay`", SPREAD | {"targets": "replay"}),
     "alphaedit": ("`alphaedit`", {"method": "alphaedit"}),
-    "r-rome": ("`r-rome`", {"method": "r-rome"}),
     "breadth-first": ("`ft-m`, breadth-first", BREADTH_FIRST),
     "whitened": ("the same, `margin`, `whiten`", BREADTH_FIRST | WHITENED),
 }
@@ -46,7 +45,7 @@ def job_of(model, number, output, arguments):
         "requests": {"path": str(model / "facts.json"), "skip": arguments.skip + number * arguments.facts, "limit": arguments.facts},
         "compare": {label: section for label, (_, section) in ROWS.items()},
         "statistics": {"corpus": corpus, "tokens": 100000, "cache": str(arguments.work / "cache")},
-        "evaluate": {"metrics": ["efficacy", "paraphrase", "specificity", "generation", "belief"], "side_effects": {"text": corpus}},
+        "evaluate": {"metrics": ["efficacy", "paraphrase", "specificity", "generation"], "side_effects": {"text": corpus}},
         "run": {"dtype": "f32", "seed": number},
         "output": {"dir": str(output)},
     }
@@ -56,7 +55,7 @@ def compared(model, number, arguments):
     """By label, and "before": what the metrics are, and the text KL."""
     output = arguments.work / f"{model.name}-{number}"
     if not (output / "compare.json").exists():
-        job = output.with_suffix(".json")
+        job = arguments.work / f"{output.name}.json"
         job.write_text(json.dumps(job_of(model, number, output, arguments)))
         print(f"{output.name} ...", file=sys.stderr, flush=True)
         subprocess.run([arguments.lancet, "compare", job, "--quiet"], check=True, stdout=subprocess.DEVNULL)

@@ -24,7 +24,7 @@ nanobind_add_module(lancet_python STABLE_ABI NB_STATIC NOMINSIZE NB_SUPPRESS_WAR
 compile_together(lancet_python ${_python_sources})
 target_include_directories(lancet_python PRIVATE src/python)
 # python: the Python package's extension module; what people import is in `python/lancet`
-target_link_libraries(lancet_python PRIVATE lancet_session lancet_studies lancet_diff lancet_push)
+target_link_libraries(lancet_python PRIVATE lancet_session lancet_studies lancet_erasure lancet_diff lancet_push)
 # Named before torch, whatever needs it: tests/cli/test_link_order.py.
 list(GET SENTENCEPIECE_LINK_LIBRARIES 0 _sentencepiece)
 target_link_options(lancet_python PRIVATE "LINKER:--push-state,--no-as-needed,${_sentencepiece},--pop-state")

@@ -53,7 +53,7 @@ from .errors import (
     PlacementError,
     TokenizerError,
 )
-from .jobs import apply, list_presets, load_requests, merge, run, undo, undo_push
+from .jobs import apply, erase, list_presets, load_requests, merge, run, undo, undo_push
 from ._progress import Progress
 from .report import ActiveEdit, ActiveEdits, Edit, Evaluation, Report, RequestReport
 from .session import Session
@@ -98,6 +98,7 @@ __all__ = [
     "__version__",
     "apply",
     "edit",
+    "erase",
     "list_presets",
     "load_requests",
     "merge",

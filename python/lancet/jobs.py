@@ -23,17 +23,29 @@ def run(job: Path | Mapping[str, Any], *, set: Mapping[str, Any] | None = None, 
 
     `overwrite`: an output that lancet wrote may be there. Raises NumericError with the report as `.report` when thresholds of `accept` are not met.
     """
-    tree, file = (_options.to_json(job, "job"), "") if isinstance(job, Mapping) else ("", os.fspath(job))
-    if not tree and not file:
-        raise ConfigError("run: expected a job file or a dict, got an empty name")
-    changed = _options.changes(set) + _options.changes({"output.replace": True} if overwrite else None)
-    text = _lancet.JobText(tree, file, changed)
+    text = _job_text("run", job, set, overwrite)
     report = Report(_worked(progress, lambda engine: _lancet.run_edit(engine, text)))
     if unmet := report.report["unmet"]:
         error = NumericError("accept: not met, nothing was exported: " + "; ".join(unmet))
         error.report = report
         raise error
     return report
+
+
+def erase(job: Path | Mapping[str, Any], *, set: Mapping[str, Any] | None = None, overwrite: bool = False, progress: Shown = None) -> dict[str, Any]:
+    """`lancet erase JOB`: facts that the model shall no longer say (docs/erase.md). The audit, as audit.json has it.
+
+    `job` and `overwrite` are `run`'s.
+    """
+    text = _job_text("erase", job, set, overwrite)
+    return json.loads(_worked(progress, lambda engine: _lancet.run_erase(engine, text)))
+
+
+def _job_text(function: str, job: Path | Mapping[str, Any], changed: Mapping[str, Any] | None, overwrite: bool) -> _lancet.JobText:
+    tree, file = (_options.to_json(job, "job"), "") if isinstance(job, Mapping) else ("", os.fspath(job))
+    if not tree and not file:
+        raise ConfigError(f"{function}: expected a job file or a dict, got an empty name")
+    return _lancet.JobText(tree, file, _options.changes(changed) + _options.changes({"output.replace": True} if overwrite else None))
 
 
 def apply(

@@ -11,6 +11,7 @@
 #include "call.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
+#include "lancet/erasure/erase_job.h"
 #include "lancet/history/apply_job.h"
 #include "lancet/history/merge_job.h"
 #include "lancet/history/undo_job.h"
@@ -26,16 +27,34 @@ namespace {
 namespace nb = nanobind;
 using Json = nlohmann::json;
 
-/// report.json. A job that is given whole names its editor, as a file does.
+/// A job that is given whole names its editor, as a file does.
+JobConfig parsed_job(const JobText& text, JobPurpose purpose) {
+  const CompletedJob completed = completed_job(text, text.file.empty() ? EditorChoice::kOpen : EditorChoice::kNamed);
+  JobConfig job = parse_job(completed.tree, completed.source.base, completed.source.name, purpose);
+  job.evaluation.side_effects.task_runner = make_task_runner();
+  tell_defaults(completed, job);
+  return job;
+}
+
+/// report.json.
 std::string run_edit(Engine& engine, const JobText& text) {
   std::string json;
   run_on_worker(engine, [&] {
-    const CompletedJob completed = completed_job(text, text.file.empty() ? EditorChoice::kOpen : EditorChoice::kNamed);
-    JobConfig job = parse_job(completed.tree, completed.source.base, completed.source.name, JobPurpose::kEdit);
-    job.evaluation.side_effects.task_runner = make_task_runner();
-    tell_defaults(completed, job);
+    const JobConfig job = parsed_job(text, JobPurpose::kEdit);
     const EditReport report = run_edit_job(job, alone());
     for (const std::string& warning : report.outcome.warnings) log_warning(warning);
+    json = to_json(report, job);
+  });
+  return json;
+}
+
+/// audit.json.
+std::string run_erase(Engine& engine, const JobText& text) {
+  std::string json;
+  run_on_worker(engine, [&] {
+    const JobConfig job = parsed_job(text, JobPurpose::kErase);
+    const EraseReport report = run_erase_job(job);
+    for (const std::string& warning : report.edit.outcome.warnings) log_warning(warning);
     json = to_json(report, job);
   });
   return json;
@@ -118,6 +137,7 @@ std::vector<std::string> request_lines(const std::string& path, const std::strin
 
 void bind_jobs(nb::module_& module) {
   module.def("run_edit", run_edit, nb::arg("engine"), nb::arg("job"));
+  module.def("run_erase", run_erase, nb::arg("engine"), nb::arg("job"));
   module.def("run_apply", run_apply, nb::arg("engine"), nb::arg("job"));
   module.def("run_undo", run_undo, nb::arg("engine"), nb::arg("job"));
   module.def("run_merge", run_merge, nb::arg("engine"), nb::arg("job"));

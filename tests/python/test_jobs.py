@@ -56,6 +56,20 @@ def test_a_session_gives_the_programs_report_and_bytes(job, options, tmp_path):
     assert losses == [request["value"]["losses"] for request in program["requests"]]
 
 
+def test_an_erasure_gives_the_programs_audit_and_bytes(job, tmp_path):
+    given = json.loads(job.read_text()) | {"erase": {"own_targets": False, "samples": 2, "tokens": 4}, "evaluate": []}
+    (tmp_path / "job.json").write_text(json.dumps(given | {"output": {"dir": "program"}}))
+    done = subprocess.run([BUILD / "lancet", "erase", tmp_path / "job.json", "-q"], capture_output=True, text=True, timeout=LIMIT_S)
+    assert done.returncode == 0, done.stderr
+    audit = lancet.erase(given, set={"output.dir": str(tmp_path / "python")}, progress=False)
+    program = json.loads((tmp_path / "program-audit" / "audit.json").read_text())
+    assert audit == json.loads((tmp_path / "python-audit" / "audit.json").read_text())
+    assert audit["format"] == program["format"] and audit["facts"] == program["facts"] and audit["said"] == program["said"]
+    assert weights(tmp_path / "python") == weights(tmp_path / "program")
+    with pytest.raises(lancet.ConfigError, match="^erase: expected a job file or a dict"):
+        lancet.erase("", progress=False)
+
+
 def test_thresholds_that_are_not_met_raise_with_the_report(job, tmp_path):
     with pytest.raises(lancet.NumericError, match="accept.*efficacy_argmax") as error:
         lancet.run(job, set={"output.dir": str(tmp_path / "out"), "accept": {"efficacy_argmax": 1.0}, "editor.values.steps": 1}, progress=False)
