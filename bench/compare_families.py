@@ -82,7 +82,7 @@ def main():
         for model in arguments.models:
             sets[model.name].append(compared(model, number, arguments))
     print("| | " + " | ".join(sets) + " |\n|" + "---|" * (len(sets) + 1))
-    for label, name in {"before": "before"} | {label: name for label, (name, _) in ROWS.items()}.items():
+    for label, (name, _) in {"before": ("before", None), **ROWS}.items():
         print(f"| {name} | " + " | ".join(cell(found, label) for found in sets.values()) + " |")
 
 
