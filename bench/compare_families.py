@@ -18,12 +18,12 @@ SPREAD = {"method": "memit", "layers": [0, 1, 2]}
 BREADTH_FIRST = {"method": "ft-m", "order": "breadth-first"}
 WHITENED = {"margin": 0.5, "whiten": 0.01, "modules": {"down": [0, 1]}}
 ROWS = {  # by label: what the table calls it, and the section `editor`
-    "memit": ("`memit`", {"method": "memit"}),
-    "spread": ("`memit`, layers 0 to 2", SPREAD),
-    "replay": ("the same, `targets: replay`", SPREAD | {"targets": "replay"}),
+    "memit": ("`memit`: layer 0", {"method": "memit", "layers": [0]}),  # which `auto` takes in models so small
+    "spread": ("layers 0 to 2", SPREAD),
+    "replay": ("with `targets: replay`", SPREAD | {"targets": "replay"}),
     "alphaedit": ("`alphaedit`", {"method": "alphaedit"}),
     "breadth-first": ("`ft-m`, breadth-first", BREADTH_FIRST),
-    "whitened": ("the same, `margin`, `whiten`", BREADTH_FIRST | WHITENED),
+    "whitened": ("with `margin: 0.5`, `whiten: 0.01`, layers 0, 1", BREADTH_FIRST | WHITENED),
 }
 
 
