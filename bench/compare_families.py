@@ -15,12 +15,15 @@ from statistics import mean
 REPOSITORY = Path(__file__).resolve().parent.parent
 METRICS = ["efficacy_argmax", "paraphrase_argmax", "specificity_prob", "specificity_argmax", "generation_exact"]
 SPREAD = {"method": "memit", "layers": [0, 1, 2]}
+WIDE = {"method": "memit", "layers": [0, 1, 2, 3, 4]}  # five, as published
 BREADTH_FIRST = {"method": "ft-m", "order": "breadth-first"}
 WHITENED = {"margin": 0.5, "whiten": 0.01, "modules": {"down": [0, 1]}}
 ROWS = {  # by label: what the table calls it, and the section `editor`
     "memit": ("`memit`: layer 0", {"method": "memit", "layers": [0]}),  # which `auto` takes in models so small
     "spread": ("layers 0 to 2", SPREAD),
     "replay": ("with `targets: replay`", SPREAD | {"targets": "replay"}),
+    "spread-5": ("layers 0 to 4", WIDE),
+    "replay-5": ("with `targets: replay`", WIDE | {"targets": "replay"}),
     "alphaedit": ("`alphaedit`", {"method": "alphaedit"}),
     "breadth-first": ("`ft-m`, breadth-first", BREADTH_FIRST),
     "whitened": ("with `margin: 0.5`, `whiten: 0.01`, layers 0, 1", BREADTH_FIRST | WHITENED),
