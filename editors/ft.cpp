@@ -6,8 +6,6 @@
 // from it: the order is drawn from a stated seed. Ours are `revisit`, by which passes have requests of a stream's
 // earlier batches too, `margin`, and `whiten`: with M = (C / mean + whiten I)^(-1/2), mean being that of C's diagonal,
 // brought to a root mean square of its eigenvalues of 1, Adam moves A of the change A M.
-#include <torch/types.h>
-
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/editing/editor.h"
@@ -18,15 +16,6 @@
 
 namespace lancet {
 namespace {
-
-/// M of the header, by a Cholesky factor of C, or of experts' its blocks by C's: f64, on its device.
-Tensor whitening(const Tensor& lower_FF, double added, int64_t layer) {
-  const torch::NoGradGuard no_grad;
-  const MomentSpectrum spectrum = make_spectrum(lower_FF.matmul(lower_FF.mT()), 0, cat("layer ", layer));
-  Tensor scale_F = (spectrum.values_N / spectrum.values_N.mean() + added).rsqrt();
-  scale_F = scale_F / scale_F.square().mean().sqrt();
-  return (spectrum.vectors_NN * scale_F.unsqueeze(-2)).matmul(spectrum.vectors_NN.mT());
-}
 
 class FineTuneEditor final : public Editor {
  public:

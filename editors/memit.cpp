@@ -5,6 +5,7 @@
 // in batches, solves in the smaller space (values.h, solvers.h).
 #include "lancet/editor_parts/covariance_weights.h"
 #include "lancet/editor_parts/layered_editor.h"
+#include "lancet/spec/editor_spec.h"
 #include "lancet/spec/read_option.h"
 #include "lancet/spec/residual_spec.h"
 
@@ -50,6 +51,8 @@ std::unique_ptr<Editor> make_memit(ConfigSection& editor) {
   if (layered.text_budget && layered.values.chunk_tokens > 0)
     editor.problem(ResidualSpec::kTextBudget.key,
                    "expected 0 with values.chunk_tokens: a budget's solve holds earlier batches' keys alone");
+  if (layered.text_budget && editor.has(EditorSpec::kRepair.key))
+    editor.problem(EditorSpec::kRepair.key, "expected it absent with text_budget, which is of what is solved alone");
   if (layered.text_budget && identity_weight > 0)
     editor.problem(LayeredSpec::kIdentityWeight.key, "expected 0 with text_budget, which is of the statistics alone");
   return std::make_unique<MemitEditor>(std::move(layered), identity_weight);

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "lancet/editor_parts/filtered_editor.h"
+#include "lancet/editor_parts/repaired_editor.h"
 #include "lancet/spec/editor_spec.h"
 
 // One row for each method: its name, the function in its file that reads its options, and a line for --help.
@@ -45,6 +46,7 @@ std::unique_ptr<Editor> make_editor(ConfigSection& editor) {
   for (const EditorRow& row : editor_table()) {
     if (row.name != method) continue;
     std::unique_ptr<Editor> made = with_filters(row.make(editor), editor);
+    if (has_option(EditorSpec::kRepair, method)) made = with_repair(std::move(made), editor);
     editor.finish();
     return made;
   }

@@ -54,3 +54,4 @@ class EditorOptions(TypedDict, total=False):
     rect: Union[Mapping[str, Any], None]
     revive: Union[Mapping[str, Any], None]
     prune: Union[Mapping[str, Any], None]
+    repair: Union[Mapping[str, Any], None]

@@ -1,5 +1,8 @@
 #include "lancet/editor_parts/trained_edit.h"
 
+#include <torch/types.h>
+
+#include "lancet/core/strings.h"
 #include "lancet/spec/gradient_spec.h"
 #include "lancet/spec/read_option.h"
 
@@ -15,10 +18,23 @@ TrainingOptions read_training(ConfigSection& editor, TrainingObjective objective
   return options;
 }
 
-EditOutcome apply_trained(const EditContext& context, std::span<const WeightId> weights, const TrainedWeights& trained,
-                          EditorState& state, WeightTransaction& transaction) {
+Tensor whitening(const Tensor& lower_FF, double added, int64_t layer) {
+  const torch::NoGradGuard no_grad;
+  const MomentSpectrum spectrum = make_spectrum(lower_FF.matmul(lower_FF.mT()), 0, cat("layer ", layer));
+  Tensor scale_F = (spectrum.values_N / spectrum.values_N.mean() + added).rsqrt();
+  scale_F = scale_F / scale_F.square().mean().sqrt();
+  return (spectrum.vectors_NN * scale_F.unsqueeze(-2)).matmul(spectrum.vectors_NN.mT());
+}
+
+void apply_changes(const EditContext& context, std::span<const WeightId> weights, const TrainedWeights& trained,
+                   WeightTransaction& transaction) {
   for (size_t i = 0; i < weights.size(); ++i)
     transaction.apply(weights[i], context.solve(weights[i].layer, [&] { return DenseDelta{trained.deltas_OI[i]}; }));
+}
+
+EditOutcome apply_trained(const EditContext& context, std::span<const WeightId> weights, const TrainedWeights& trained,
+                          EditorState& state, WeightTransaction& transaction) {
+  apply_changes(context, weights, trained, transaction);
   EditOutcome outcome;
   for (size_t i = 0; i < trained.initial_losses.size(); ++i)
     outcome.requests.push_back(

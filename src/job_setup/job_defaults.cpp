@@ -146,9 +146,12 @@ CompletedJob complete_job(ConfigTree tree, JobSource source, std::span<const std
 void tell_defaults(const CompletedJob& completed, const JobConfig& job) {
   const std::unique_ptr<Editor> editor = make_editor(job.editor);
   if (completed.is_automatic) {
-    std::vector<int64_t> layers = target_layers(*editor, describe_model(job.model, job.ignore_config_keys).config);
+    const ModelConfig config = describe_model(job.model, job.ignore_config_keys).config;
+    std::vector<int64_t> layers = target_layers(*editor, config);
     layers.erase(std::unique(layers.begin(), layers.end()), layers.end());
+    const std::vector<int64_t> value_layers = editor->value_layers(config);
     log_line(cat("editor  ", job.method, " with automatic options, layers ", shape_text(layers),
+                 value_layers.empty() ? "" : cat(", values at ", shape_text(value_layers)),
                  ": no published ones are known for this model"));
   }
   const ConfigTree* statistics = completed.tree.find("statistics");

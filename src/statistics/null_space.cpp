@@ -18,6 +18,10 @@ Tensor NullSpace::project(const Tensor& columns_FN) const {
   return basis == Basis::kNullSpace ? within_FN : columns_FN - within_FN;
 }
 
+Tensor NullSpace::projector() const {
+  return basis == Basis::kProjection ? basis_FQ : project(torch::eye(basis_FQ.size(0), basis_FQ.options()));
+}
+
 namespace {
 
 /// `spectrum_F`: ascending. The least eigenvalue that is not one of the null space's.

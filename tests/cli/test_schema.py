@@ -143,6 +143,8 @@ GOOD = {
     "ultraedit": of_method("ultraedit", target_end="none", modules={"gate": [1], "up": [1]}, lr=1e-3, batch=2, tokens="all"),
     "stableedit": of_method("stableedit", modules={"down": [1]}, lr=1e-3, batch=2, tokens="all", ridge=10, warm_up=20),
     "text budget": of_method("memit", text_budget=0.01),
+    "repaired": of_method("nse", repair=dict(revisit=5, margin=1, steps=3, lr=1e-2, batch=2, whiten=0.1)),
+    "repaired in the null space": of_method("alphaedit", repair={}),
     "chunks": of_method("memit", values={"chunk_tokens": 40, "kl": 0}),
     "zerounlearn": of_method("zerounlearn", layers=[1], covariance_weight=20, identity_weight=0.1),
     "ft": of_method("ft", modules="auto", lr=1e-3, steps=2, weight_decay=0, batch=1, stop_loss=0),

@@ -26,7 +26,7 @@ WORDS = {
     "docs/distributed.md": 1350,
     "docs/gpus.md": 600,
     "docs/job-file.md": 1300,
-    "docs/methods.md": 3000,
+    "docs/methods.md": 3050,
     "docs/metrics.md": 1560,
     "docs/reliability.md": 600,
     "docs/report.md": 1300,
@@ -34,7 +34,7 @@ WORDS = {
 }
 WORDS_OF_A_ROOM = 700
 GENERATED = ("docs/options.md", "docs/model-classes.md")  # grow with options, and with transformers
-WORDS_OF_ALL = 32500  # but for those pages
+WORDS_OF_ALL = 32550  # but for those pages
 
 
 def name_of(page):

@@ -53,10 +53,10 @@ def run_binary(name, *arguments):
     return done.stdout
 
 
-def answer_jobs(program, jobs, scratch):
-    """The answers of a program of tests/support/answer_jobs.h to an object of jobs, by their names: starting it takes longer than a job."""
+def answer_jobs(kind, jobs, scratch):
+    """What tests/support/answer_jobs.h answers to an object of jobs, by their names: starting it takes longer than a job."""
     (scratch / "jobs.json").write_text(json.dumps(jobs))
-    return json.loads(run_binary(f"tests/{program}", scratch / "jobs.json"))
+    return json.loads(run_binary("tests/answer_jobs", kind, scratch / "jobs.json"))
 
 
 def lancet_logits_of_all(folders, rows, dtype, scratch):

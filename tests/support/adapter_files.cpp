@@ -1,4 +1,4 @@
-// adapter_files JOBS.json
+// answer_jobs adapter_files JOBS.json
 // Writes and reads adapters, for comparison with PEFT. JOBS.json: an object of jobs, each with "model": a folder.
 // {"changes": FILE, "out": FOLDER, "options": {"base_model", "largest_rank", "dtype", "truncate"}} writes an adapter
 // (with "gguf": true one for llama.cpp, and OUT is its file) of the file's changes, "NAME|N|left" and "NAME|N|right" or
@@ -85,6 +85,7 @@ Json adapter_answer(const Json& job) {
 }
 
 }  // namespace
-}  // namespace lancet
 
-int main(int argc, char** argv) { return lancet::testing::answer_jobs(argc, argv, lancet::adapter_answer); }
+nlohmann::json testing::adapter_files(const nlohmann::json& job) { return adapter_answer(job); }
+
+}  // namespace lancet

@@ -1,4 +1,4 @@
-// dump_logits JOBS.json: an object of jobs by name, each of
+// answer_jobs dump_logits JOBS.json: an object of jobs by name, each of
 //   folder   a model
 //   rows     token ids, computed as one batch
 //   dtype    f32, bf16 or f64
@@ -42,6 +42,7 @@ nlohmann::json dump(const nlohmann::json& job) {
 }
 
 }  // namespace
-}  // namespace lancet
 
-int main(int argc, char** argv) { return lancet::testing::answer_jobs(argc, argv, lancet::dump); }
+nlohmann::json testing::dump_logits(const nlohmann::json& job) { return dump(job); }
+
+}  // namespace lancet

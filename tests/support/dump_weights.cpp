@@ -1,4 +1,4 @@
-// dump_weights JOBS.json
+// answer_jobs dump_weights JOBS.json
 // Unpacks the quantised matrices of model folders, for comparison with other programs: many at once, since starting
 // takes longer than that. JOBS.json: an object of jobs, each {"folder", "shapes": {"name": [out, in]}, "dtypes":
 // ["f32", ...], "out": a safetensors file, for "DTYPE|NAME"}; with "quantiser" the folder's full-precision matrices are
@@ -91,8 +91,7 @@ class Dump {
 };
 
 }  // namespace
-}  // namespace lancet
 
-int main(int argc, char** argv) {
-  return lancet::testing::answer_jobs(argc, argv, [](const nlohmann::json& job) { return lancet::Dump(job).run(); });
-}
+nlohmann::json testing::dump_weights(const nlohmann::json& job) { return Dump(job).run(); }
+
+}  // namespace lancet

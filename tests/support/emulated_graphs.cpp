@@ -16,16 +16,17 @@
 #include "lancet/core/strings.h"
 
 namespace lancet::testing {
-namespace {
 
 using WeakStorage = c10::weak_intrusive_ptr<c10::StorageImpl>;
 
-/// What a run of the function did.
-struct Trace {
+/// What a run of a step's function did.
+struct StepTrace {
   std::vector<std::string> operations;  ///< name, and arguments: tensors by where they come from, numbers as they are
   std::vector<WeakStorage> taken;       ///< memory that it did not make, in the order in which it took it
   std::vector<std::string> problems;
 };
+
+namespace {
 
 /// Nested calls are the operation's own business.
 thread_local int depth = 0;
@@ -48,7 +49,7 @@ class Recorder {
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
-  Trace trace() { return std::move(trace_); }
+  StepTrace trace() { return std::move(trace_); }
 
  private:
   struct Call : at::ObserverContext {
@@ -167,14 +168,14 @@ class Recorder {
   static std::atomic<Recorder*> active;
 
   at::CallbackHandle handle_ = at::INVALID_CALLBACK_HANDLE;
-  Trace trace_;
+  StepTrace trace_;
   std::map<c10::StorageImpl*, size_t> made_, taken_;
   std::vector<WeakStorage> held_;  // so that no address comes twice
 };
 
 std::atomic<Recorder*> Recorder::active{nullptr};
 
-std::vector<Tensor> run_recorded(const StepFunction& function, Trace& trace) {
+std::vector<Tensor> run_recorded(const StepFunction& function, StepTrace& trace) {
   Recorder recorder;
   std::vector<Tensor> outputs = function();
   trace = recorder.trace();
@@ -205,7 +206,7 @@ class EmulatedStepGraph : public StepGraph {
   void replay() override {
     for (const WeakStorage& storage : captured_.taken)
       if (storage.expired()) throw std::logic_error("a graph would take memory that is gone");
-    Trace now;
+    StepTrace now;
     const std::vector<Tensor> outputs = run_recorded(function_, now);
     compare(now);
     const torch::NoGradGuard no_grad;
@@ -216,7 +217,7 @@ class EmulatedStepGraph : public StepGraph {
   const std::vector<Tensor>& outputs() const override { return outputs_; }
 
  private:
-  void compare(const Trace& now) const {
+  void compare(const StepTrace& now) const {
     for (size_t i = 0; i < std::max(now.taken.size(), captured_.taken.size()); ++i)
       if (i >= now.taken.size() || i >= captured_.taken.size() ||
           now.taken[i]._unsafe_get_target() != captured_.taken[i]._unsafe_get_target())
@@ -232,7 +233,7 @@ class EmulatedStepGraph : public StepGraph {
 
   EmulatedGraphs& maker_;
   StepFunction function_;
-  Trace captured_;
+  StepTrace captured_;
   std::vector<Tensor> outputs_;
 };
 

@@ -1,4 +1,4 @@
-// mixed_checkpoint JOBS.json
+// answer_jobs mixed_checkpoint JOBS.json
 // Writes model folders of which some quantised matrices lie in full precision, for comparison with other programs.
 // JOBS.json: an object of jobs, each {"config": text, "modules": [...], "others": [...]}, answered by the text with the
 // modules named as not quantised; with {"folder", "target", "dtype", "shapes": {MODULE: [out, in]}} as well the
@@ -55,6 +55,7 @@ Json mixed_answer(const Json& job) {
 }
 
 }  // namespace
-}  // namespace lancet
 
-int main(int argc, char** argv) { return lancet::testing::answer_jobs(argc, argv, lancet::mixed_answer); }
+nlohmann::json testing::mixed_checkpoint(const nlohmann::json& job) { return mixed_answer(job); }
+
+}  // namespace lancet

@@ -1,4 +1,4 @@
-// pack_weights JOBS.json
+// answer_jobs pack_weights JOBS.json
 // Packs matrices as files of a format have them, for comparison with other programs: many at once, since starting takes
 // longer than that. JOBS.json: an object of jobs, each {"name", "shape": [out, in], "weight": a safetensors file with
 // "weight" and, for errors that are made good, "importance", "out": a safetensors file} and optionally {"scales":
@@ -88,6 +88,7 @@ Json packed_answer(const Json& job) {
 }
 
 }  // namespace
-}  // namespace lancet
 
-int main(int argc, char** argv) { return lancet::testing::answer_jobs(argc, argv, lancet::packed_answer); }
+nlohmann::json testing::pack_weights(const nlohmann::json& job) { return packed_answer(job); }
+
+}  // namespace lancet

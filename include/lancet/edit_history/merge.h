@@ -54,7 +54,7 @@ struct AskedKeys {
 };
 
 /// Returns the keys of each weight with systems, in the order of the weights. Throws: ConfigError, with the advice to
-/// add the changes instead, when a batch has changes and no systems.
+/// add the changes instead, when a batch has changes and no systems, or a trained one beside them.
 std::vector<AskedKeys> asked_in_all(const EditHistory& history);
 
 /// The solution of one weight for all keys.

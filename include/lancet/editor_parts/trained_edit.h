@@ -12,7 +12,15 @@ namespace lancet {
 /// update.
 TrainingOptions read_training(ConfigSection& editor, TrainingObjective objective, const IntegerOption& batch);
 
-/// Collective. Applies the changes of these weights, in their order, and counts the requests as edited.
+/// M = (C / mean + added I)^(-1/2), mean being that of C's diagonal, brought to a root mean square of its eigenvalues
+/// of 1: by a Cholesky factor of C, or of experts' its blocks by C's; f64, on its device.
+Tensor whitening(const Tensor& lower_FF, double added, int64_t layer);
+
+/// Collective. Applies the changes of these weights, in their order.
+void apply_changes(const EditContext& context, std::span<const WeightId> weights, const TrainedWeights& trained,
+                   WeightTransaction& transaction);
+
+/// Collective. The same, and counts the requests as edited.
 EditOutcome apply_trained(const EditContext& context, std::span<const WeightId> weights, const TrainedWeights& trained,
                           EditorState& state, WeightTransaction& transaction);
 

@@ -5,6 +5,7 @@
 
 #include "lancet/spec/gradient_spec.h"
 #include "lancet/spec/layered_spec.h"
+#include "lancet/spec/repair_spec.h"
 #include "lancet/spec/residual_spec.h"
 
 namespace lancet {
@@ -60,7 +61,14 @@ struct EditorSpec {
        .meaning = "PRUNE: the whole change's largest singular values are restrained, after the last batch",
        .absent = "off"},
       PruneSpec::kAll};
-  static constexpr AnyOption kLast[] = {&kTargetEnd, &kRect, &kRevive, &kPrune};
+  static constexpr SectionOption kRepair{
+      {.key = "repair",
+       .meaning = "what does not hold after a batch is trained: the batch's requests, and earlier ones of the stream",
+       .methods = kRepairedMethods,
+       .affects = Affects::kState,
+       .absent = "off"},
+      RepairSpec::kAll};
+  static constexpr AnyOption kLast[] = {&kTargetEnd, &kRect, &kRevive, &kPrune, &kRepair};
 };
 
 inline constexpr auto kEditorOptions =

@@ -37,6 +37,9 @@ struct NullSpace {
 
   /// P x, of columns [F, N].
   Tensor project(const Tensor& columns_FN) const;
+
+  /// P [F, F], or of experts its blocks [E, W, W].
+  Tensor projector() const;
 };
 
 /// Which of the two bases a null space is kept by.

@@ -35,6 +35,8 @@ ROME = LOCATED | dict(layers=[1], covariance=True)
 ULTRAEDIT = dict(method="ultraedit", modules={"gate": [2, 3], "up": [3], "down": [4]}, lr=1e-3)
 STABLEEDIT = dict(method="stableedit", modules={"down": [2, 4, 6]}, lr=1e-3, ridge=2.0, warm_up=11, tokens="all", batch=4)
 STREAM = [[*range(0, 11)], [*range(11, 22)], [*range(22, 24)]]  # the second batch is the first that whitens
+REPAIR = dict(repair=dict(revisit=1, margin=3.0, steps=4, lr=2e-3, batch=2, whiten=0.01))
+IN_NULL_SPACE = dict(repair={key: value for key, value in REPAIR["repair"].items() if key != "whiten"})
 FINE_TUNE = dict(modules={"up": [5], "down": [4, 6]}, steps=6, lr=5e-4, batch=1, weight_decay=0.0, stop_loss=0.01)
 
 CRISPEDIT = dict(method="crispedit", modules={"down": [4, 5]}, steps=6, lr=2e-3, batch=2, weight_decay=0.0, stop_loss=0.01,
@@ -58,6 +60,7 @@ def sections():
         "memit-revive-feedback": (memit | dict(history=True, revive=dict(energy=0.1), error_feedback=True), two),
         "memit-chunks": (memit | dict(history=True, values=VALUES | dict(steps=5, kl=0.0, chunk_tokens=4)), CHUNKED),
         "memit-budget": (memit | dict(text_budget=0.001), [*two, [3, 300]]),
+        "memit-repair": (memit | REPAIR | dict(history=True, rect=dict(keep=0.4), target_end="eos"), two),
         "evoedit": (dict(method="evoedit", null_space_below=0.5, ridge=0.5, **LOCATED), two),
         "betaedit": (dict(method="betaedit", null_space_below=0.5, covariance_weight=2.0, ridge=0.5, refresh=2, **LOCATED), two),
         "memit-blue": (memit | dict(blue=True), one),
@@ -65,9 +68,11 @@ def sections():
         "emmet": (memit | dict(method="emmet", slack=0.1, identity_weight=0.5), one),
         "alphaedit": (dict(method="alphaedit", null_space_below=0.5, ridge=0.5, **LOCATED), two),
         "alphaedit-replay": (dict(method="alphaedit", null_space_below=0.5, ridge=0.5, **LOCATED | REPLAYED), one),
+        "alphaedit-repair": (dict(method="alphaedit", null_space_below=0.5, ridge=0.5, **LOCATED, **IN_NULL_SPACE), two),
         "pmet": (pmet, one),
         "nse": (nse | dict(neurons=0.8, residual_above=1.0, residual_below=100.0), two),  # the second pass takes one of two
         "nse-bounds": (nse | dict(neurons=1.0, residual_above=0.1, residual_below=50.0), two),  # one request is never taken
+        "nse-repair": (nse | REPAIR | dict(neurons=1.0, residual_above=1.0, residual_below=100.0), two),
         "nse-replay": (nse | REPLAYED | dict(neurons=1.0, residual_above=1.0, residual_below=100.0), two),
         "rome": (dict(method="rome", **ROME), one),
         "rome-identity": (dict(method="rome", **ROME) | dict(covariance=False), one),

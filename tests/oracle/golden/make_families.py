@@ -109,6 +109,9 @@ def sections(bench):
     if bench.name == "qwen2-moe":
         whitened = FINE_TUNE | dict(method="ft-m", modules=trained, steps=6, lr=2e-3, order="breadth-first", margin=0.5, whiten=0.01)
         goldens["ft-m-whiten"] = (whitened, MIXED)
+        repair = dict(revisit=1, margin=3.0, steps=3, lr=2e-3, batch=2)
+        goldens["memit-repair"] = (goldens["memit"][0] | dict(repair=repair | dict(whiten=0.01)), TWO)
+        goldens["alphaedit-repair"] = (goldens["alphaedit"][0] | dict(repair=repair), TWO)
     if bench.name not in FEW_METHODS:
         return goldens
     return {name: (goldens[name][0], goldens[name][1][:1]) for name in ("memit", "alphaedit", "rome", "ft")}

@@ -3,6 +3,7 @@ the text budget: LU and inverses, full matrices."""
 import math
 
 import torch
+from training import Repair
 
 
 def places_of(section, model):
@@ -46,6 +47,7 @@ def null_space(bench, section, history):
         system = system + section["ridge"] * identity(system)
         return torch.linalg.solve(system, projector[layer] @ keys @ residual.T).T
 
+    solve.projector = projector
     return solve
 
 
@@ -210,6 +212,7 @@ def edit(bench, section, batches):
         assert method == "memit" and not section.get("history")
         solve = Budget(bench, section, history)
     stages = [layers[:1], layers[-1:]] if section.get("blue") else [layers]  # BLUE: each with values of its own
+    repair = Repair(bench, section, getattr(solve, "projector", None)) if "repair" in section else None
     changes = []
     for requests in batches:
         deltas = {}
@@ -220,7 +223,7 @@ def edit(bench, section, batches):
             for layer in layers:  # keys are taken with the edited weights
                 keys = bench.keys(model, requests, section["contexts"], layer).T
                 history[layer] += keys @ keys.T
-        changes.append(deltas)
+        changes.append(repair(model, requests, deltas) if repair else deltas)
     if isinstance(solve, Budget):
         assert min(solve.bound) == 1 < max(solve.bound), "a budget that some changes meet by themselves and others do not"
     return changes

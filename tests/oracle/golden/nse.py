@@ -1,5 +1,6 @@
 """NSE: values on the unedited model, passes over the layers while residuals are large, the inputs that carry the keys alone."""
 import torch
+from training import Repair
 
 
 def chosen(keys, share):
@@ -12,6 +13,7 @@ def edit(bench, section, batches):
     layers, contexts = section["layers"], section["contexts"]
     history = {layer: torch.zeros_like(bench.covariances[layer]) for layer in layers}
     unedited, model, changes = bench.fresh(section), bench.fresh(section), []
+    repair = Repair(bench, section) if "repair" in section else None
     for requests in batches:
         deltas, is_replay = {}, section.get("targets") == "replay"
         z = bench.values(unedited, requests, layers[0] if is_replay else layers[-1], ["block"], section)
@@ -36,5 +38,5 @@ def edit(bench, section, batches):
         for layer in layers:
             keys = bench.keys(model, requests, contexts, layer).T
             history[layer] += keys @ keys.T
-        changes.append(deltas)
+        changes.append(repair(model, requests, deltas) if repair else deltas)
     return changes

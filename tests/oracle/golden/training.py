@@ -209,18 +209,45 @@ def trained(model, names, rows, section, project=None, earlier=()):
     return {name: model.change(name, delta) for name, delta in deltas.items() if delta.any()}
 
 
+def times(model, roots):
+    """By name of a down projection: a matrix times its block of the layer's root."""
+    of_weight = {}
+    for layer, root in roots.items():
+        names = model.names_of("down", layer)
+        width = len(root) // len(names)  # one expert's, where there are several
+        of_weight |= {name: root[e * width : (e + 1) * width, e * width : (e + 1) * width] for e, name in enumerate(names)}
+    return lambda name, matrix: matrix @ of_weight[name]
+
+
+class Repair:
+    """After a batch of another method, FT-M of its weights with a margin, on its requests and some of earlier batches. Adam's steps
+    go through `roots[layer]`: AlphaEdit's projector; the others' whitening."""
+
+    def __init__(self, bench, section, roots=None):
+        self.section = dict(method="ft-m", weight_decay=0.0, stop_loss=0.0, order="breadth-first", projected="steps") | section["repair"]
+        self.section |= {"target_end": section["target_end"]} if "target_end" in section else {}
+        self.bench, self.roots = bench, roots or {layer: whitening(bench, self.section, layer) for layer in section["layers"]}
+        self.earlier = []
+
+    def __call__(self, model, requests, deltas):
+        """The batch's whole changes."""
+        names = [name for layer in self.roots for name in model.names_of("down", layer)]
+        rows = texts(self.bench, requests, self.section)
+        filters, (model.keep, model.energy) = (model.keep, model.energy), (None, None)  # they are of what is solved
+        repaired = trained(model, names, rows, self.section, times(model, self.roots), self.earlier)
+        model.keep, model.energy = filters
+        self.earlier = self.earlier + rows
+        assert repaired, "a golden in which nothing is repaired shows nothing"
+        return {name: deltas.get(name, 0) + repaired.get(name, 0) for name in deltas | repaired}
+
+
 def fine_tune(bench, section, batches):
     model = bench.fresh(section)
     names = [name for kind, layer in modules_of(section) for name in model.names_of(kind, layer)]
     project, changes, earlier = None, [], []
     if "whiten" in section:
         section = section | dict(projected="steps")
-        roots = {}
-        for kind, layer in modules_of(section):
-            of_layer, root = model.names_of(kind, layer), whitening(bench, section, layer)
-            width = len(root) // len(of_layer)  # one expert's, where there are several
-            roots |= {name: root[e * width : (e + 1) * width, e * width : (e + 1) * width] for e, name in enumerate(of_layer)}
-        project = lambda name, matrix: matrix @ roots[name]  # noqa: E731
+        project = times(model, {layer: whitening(bench, section, layer) for _, layer in modules_of(section)})
     for requests in batches:
         rows = texts(bench, requests, section)
         changes.append(trained(model, names, rows, section, project, earlier))

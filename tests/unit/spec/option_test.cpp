@@ -128,7 +128,7 @@ TEST(StateOptions, AreThoseThatContinueFromCompares) {
     if (base_of(option).affects == Affects::kChosenState) chosen.insert(base_of(option).key);
   }
   EXPECT_EQ(state, (std::set<std::string_view>{"blue", "error_feedback", "history", "layers", "modules", "norm_anchor",
-                                               "revisit", "text_budget"}));
+                                               "repair", "revisit", "text_budget"}));
   EXPECT_EQ(chosen, (std::set<std::string_view>{"covariance_weight", "ridge"}));
 }
 

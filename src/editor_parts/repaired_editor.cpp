@@ -1,0 +1,83 @@
+#include "lancet/editor_parts/repaired_editor.h"
+
+#include <torch/types.h>
+
+#include "lancet/editor_parts/kept_texts.h"
+#include "lancet/editor_parts/trained_edit.h"
+#include "lancet/spec/editor_spec.h"
+#include "lancet/spec/read_option.h"
+
+namespace lancet {
+namespace {
+
+class RepairedEditor final : public Editor {
+ public:
+  RepairedEditor(std::unique_ptr<Editor> method, TrainingOptions training, double whiten)
+      : method_(std::move(method)), training_(std::move(training)), whiten_(whiten) {}
+
+  EditorNeeds needs() const override {
+    EditorNeeds needs = method_->needs();
+    needs.backward = BackwardNeeds{.batch = training_.batch, .projects = true};
+    ++needs.changes;
+    return needs;
+  }
+  const ContextOptions* contexts() const override { return method_->contexts(); }
+  const ValueOptions* values() const override { return method_->values(); }
+  std::vector<int64_t> value_layers(const ModelConfig& config) const override { return method_->value_layers(config); }
+  TargetRule target_rule() const override { return method_->target_rule(); }
+  std::vector<WeightId> targets(const ModelConfig& config) const override { return method_->targets(config); }
+  EditorState make_state() const override { return method_->make_state(); }
+
+  GivenSolution solve_given(const EditContext& context, const GivenSystem& given, EditorState& state) const override {
+    return method_->solve_given(context, given, state);
+  }
+
+  EditOutcome edit(const EditContext& context, std::span<const EditRequest> requests, EditorState& state,
+                   WeightTransaction& transaction) const override {
+    const EditOutcome outcome = method_->edit(context, requests, state, transaction);
+    const std::vector<TokenizedRequest> texts = context.tokenize(requests, target_rule());
+    const std::vector<WeightId> weights = targets(context.config());
+    TrainingOptions training = training_;
+    training.earlier = kept_texts(state, texts);
+    training.projection = [&](WeightId id) { return GradientProjection{.scale_II = kept_directions(context, id)}; };
+    const TrainedWeights trained = context.train_weights(texts, weights, training);
+    keep_texts(state, texts);
+    apply_changes(context, weights, trained, transaction);
+    return outcome;
+  }
+
+  void finish(const EditContext& context, WeightTransaction& transaction) const override {
+    method_->finish(context, transaction);
+  }
+
+ private:
+  Tensor kept_directions(const EditContext& context, WeightId id) const {
+    return method_->needs().null_space ? context.null_space(id.layer).projector()
+                                       : whitening(context.covariance_factor(id.layer), whiten_, id.layer);
+  }
+
+  std::unique_ptr<Editor> method_;
+  TrainingOptions training_;
+  double whiten_;
+};
+
+}  // namespace
+
+std::unique_ptr<Editor> with_repair(std::unique_ptr<Editor> method, ConfigSection& editor) {
+  if (!editor.has(EditorSpec::kRepair.key)) return method;
+  ConfigSection repair = editor.section(EditorSpec::kRepair.key);
+  TrainingOptions training{.objective = TrainingObjective::kTarget,
+                           .stop_loss = 0,
+                           .order = TrainingOrder::kBreadthFirst,
+                           .projected = Projected::kSteps};
+  training.steps = read(repair, RepairSpec::kSteps);
+  training.lr = read(repair, RepairSpec::kLr);
+  training.batch = read(repair, RepairSpec::kBatch);
+  training.margin = read(repair, RepairSpec::kMargin);
+  training.revisit = read(repair, RepairSpec::kRevisit);
+  const double whiten = method->needs().null_space ? 0 : read(repair, RepairSpec::kWhiten);
+  repair.finish();
+  return std::make_unique<RepairedEditor>(std::move(method), std::move(training), whiten);
+}
+
+}  // namespace lancet
