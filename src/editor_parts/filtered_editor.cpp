@@ -8,6 +8,7 @@
 #include "lancet/deltas/delta_filters.h"
 #include "lancet/spec/editor_spec.h"
 #include "lancet/spec/read_option.h"
+#include "wrapped_editor.h"
 
 namespace lancet {
 namespace {
@@ -18,40 +19,30 @@ struct FilterOptions {
   std::optional<double> log_base;  ///< PRUNE's
 };
 
-class FilteredEditor final : public Editor {
+class FilteredEditor final : public WrappedEditor {
  public:
   FilteredEditor(std::unique_ptr<Editor> method, FilterOptions options)
-      : method_(std::move(method)), options_(options) {}
+      : WrappedEditor(std::move(method)), options_(options) {}
 
   EditorNeeds needs() const override {
-    EditorNeeds needs = method_->needs();
+    EditorNeeds needs = method().needs();
     needs.finish = needs.finish || options_.log_base.has_value();
     return needs;
-  }
-  const ContextOptions* contexts() const override { return method_->contexts(); }
-  const ValueOptions* values() const override { return method_->values(); }
-  std::vector<int64_t> value_layers(const ModelConfig& config) const override { return method_->value_layers(config); }
-  TargetRule target_rule() const override { return method_->target_rule(); }
-  std::vector<WeightId> targets(const ModelConfig& config) const override { return method_->targets(config); }
-  EditorState make_state() const override { return method_->make_state(); }
-
-  GivenSolution solve_given(const EditContext& context, const GivenSystem& given, EditorState& state) const override {
-    return method_->solve_given(context, given, state);
   }
 
   EditOutcome edit(const EditContext& context, std::span<const EditRequest> requests, EditorState& state,
                    WeightTransaction& transaction) const override {
-    if (!options_.keep && !options_.energy) return method_->edit(context, requests, state, transaction);
+    if (!options_.keep && !options_.energy) return method().edit(context, requests, state, transaction);
     if (options_.energy) find_dominant(context, transaction);
     transaction.filter_with(
         [this](WeightId id, const Tensor& weight, const WeightDelta& delta) { return filtered(id, weight, delta); });
-    EditOutcome outcome = method_->edit(context, requests, state, transaction);
+    EditOutcome outcome = method().edit(context, requests, state, transaction);
     transaction.filter_with({});
     return outcome;
   }
 
   void finish(const EditContext& context, WeightTransaction& transaction) const override {
-    method_->finish(context, transaction);
+    method().finish(context, transaction);
     if (!options_.log_base) return;
     std::vector<std::pair<WeightId, WeightDelta>> corrections;
     for (const WeightTransaction::Entry& entry : transaction.entries()) {
@@ -68,7 +59,7 @@ class FilteredEditor final : public Editor {
  private:
   /// Finds, once, what REVIVE keeps of each weight.
   void find_dominant(const EditContext& context, const WeightTransaction& transaction) const {
-    for (const WeightId id : method_->targets(context.config())) {
+    for (const WeightId id : method().targets(context.config())) {
       if (dominant_.contains(id)) continue;
       DominantSubspace found;
       const auto measure = [&] {
@@ -87,7 +78,6 @@ class FilteredEditor final : public Editor {
     return options_.keep ? keep_largest_relative(weight, left, *options_.keep) : left;
   }
 
-  std::unique_ptr<Editor> method_;
   FilterOptions options_;
   mutable std::map<WeightId, DominantSubspace> dominant_;  ///< what stays of each weight, by the unedited one
 };

@@ -6,35 +6,26 @@
 #include "lancet/editor_parts/trained_edit.h"
 #include "lancet/spec/editor_spec.h"
 #include "lancet/spec/read_option.h"
+#include "wrapped_editor.h"
 
 namespace lancet {
 namespace {
 
-class RepairedEditor final : public Editor {
+class RepairedEditor final : public WrappedEditor {
  public:
   RepairedEditor(std::unique_ptr<Editor> method, TrainingOptions training, double whiten)
-      : method_(std::move(method)), training_(std::move(training)), whiten_(whiten) {}
+      : WrappedEditor(std::move(method)), training_(std::move(training)), whiten_(whiten) {}
 
   EditorNeeds needs() const override {
-    EditorNeeds needs = method_->needs();
+    EditorNeeds needs = method().needs();
     needs.backward = BackwardNeeds{.batch = training_.batch, .projects = true};
     ++needs.changes;
     return needs;
   }
-  const ContextOptions* contexts() const override { return method_->contexts(); }
-  const ValueOptions* values() const override { return method_->values(); }
-  std::vector<int64_t> value_layers(const ModelConfig& config) const override { return method_->value_layers(config); }
-  TargetRule target_rule() const override { return method_->target_rule(); }
-  std::vector<WeightId> targets(const ModelConfig& config) const override { return method_->targets(config); }
-  EditorState make_state() const override { return method_->make_state(); }
-
-  GivenSolution solve_given(const EditContext& context, const GivenSystem& given, EditorState& state) const override {
-    return method_->solve_given(context, given, state);
-  }
 
   EditOutcome edit(const EditContext& context, std::span<const EditRequest> requests, EditorState& state,
                    WeightTransaction& transaction) const override {
-    const EditOutcome outcome = method_->edit(context, requests, state, transaction);
+    const EditOutcome outcome = method().edit(context, requests, state, transaction);
     const std::vector<TokenizedRequest> texts = context.tokenize(requests, target_rule());
     const std::vector<WeightId> weights = targets(context.config());
     TrainingOptions training = training_;
@@ -46,17 +37,12 @@ class RepairedEditor final : public Editor {
     return outcome;
   }
 
-  void finish(const EditContext& context, WeightTransaction& transaction) const override {
-    method_->finish(context, transaction);
-  }
-
  private:
   Tensor kept_directions(const EditContext& context, WeightId id) const {
-    return method_->needs().null_space ? context.null_space(id.layer).projector()
+    return method().needs().null_space ? context.null_space(id.layer).projector()
                                        : whitening(context.covariance_factor(id.layer), whiten_, id.layer);
   }
 
-  std::unique_ptr<Editor> method_;
   TrainingOptions training_;
   double whiten_;
 };

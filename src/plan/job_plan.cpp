@@ -282,7 +282,8 @@ std::vector<std::string> find_remedies(const ModelConfig& config, const Workload
   for (int64_t batch = work.backward ? work.backward->batch / 2 : 0; batch >= 1; batch /= 2) {
     changed.backward->batch = batch;
     if (!fits(changed, devices)) continue;
-    remedies.push_back(cat("editor.batch: ", batch, " instead of ", work.backward->batch));
+    const char* key = work.optimizes_values ? "editor.repair.batch: " : "editor.batch: ";
+    remedies.push_back(cat(key, batch, " instead of ", work.backward->batch));
     break;
   }
   changed = work;

@@ -235,6 +235,8 @@ class PlannedTraining : public ::testing::TestWithParam<SolveOn> {};
 TEST_P(PlannedTraining, BoundsWhatTheDevicesHold) {
   for (const char* editor : {"{method: ft-m, modules: {down: [2, 5]}, steps: 2, weight_decay: 0.1, batch: 4}",
                              "{method: ft, modules: {up: [1], down: [6]}, steps: 2}",
+                             "{method: memit, layers: [2, 5], covariance_weight: 20, contexts: ['{}'], values: {steps: "
+                             "2}, repair: {steps: 2, batch: 4, margin: 9}}",
                              "{method: ultraedit, modules: {gate: [2], down: [2, 5]}, batch: 3, tokens: all}"}) {
     for (const int devices : {1, 3}) {
       const TinyModel tiny({.n_layers = 8, .d_model = 64, .d_ffn = 192});
@@ -254,11 +256,15 @@ TEST_P(PlannedTraining, BoundsWhatTheDevicesHold) {
         WeightTransaction transaction(model);
         const std::unique_ptr<Editor> method = make_editor(job.editor);
         EditorState state = method->make_state();
-        method->edit({model, *tiny.tokenizer, {}, {}, {alone()}}, requests, state, transaction);
+        const auto factor = [&](int64_t layer) {
+          return torch::eye(192, torch::kDouble).to(model.placement().solve_device(layer));
+        };
+        method->edit({model, *tiny.tokenizer, {"{}"}, {.factor = factor}, {alone()}}, requests, state, transaction);
       });
       for (size_t i = 0; i < peaks.size(); ++i) {
         const StageEstimate& stage = plan.stages[i];
-        const double estimate = static_cast<double>(stage.edited + std::max(stage.training, stage.solve));
+        const int64_t values = stage.value_activations + stage.value_prefix;
+        const auto estimate = static_cast<double>(stage.edited + std::max({stage.training, stage.solve, values}));
         EXPECT_LE(static_cast<double>(peaks[i]), 1.1 * estimate) << editor << ": device " << i << " of " << devices;
         // methods that read one place of a prompt for all of a target have fewer logits than is counted
         EXPECT_GE(3.5 * static_cast<double>(peaks[i]), estimate) << editor << ": device " << i << " of " << devices;
