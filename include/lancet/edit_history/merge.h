@@ -54,7 +54,7 @@ struct AskedKeys {
 };
 
 /// Returns the keys of each weight with systems, in the order of the weights. Throws: ConfigError, with the advice to
-/// add the changes instead, when a batch has changes and no systems, or a trained one beside them.
+/// add the changes instead, when a batch has changes and no systems.
 std::vector<AskedKeys> asked_in_all(const EditHistory& history);
 
 /// The solution of one weight for all keys.
@@ -81,7 +81,8 @@ struct JointBatch {
 /// that what one history's later batches did to its earlier edits was not wanted. With one batch and one change of each
 /// weight it is the solve of all requests together. Keys of equal edits are not joined. The state has the histories'
 /// keys as add_histories() has them. Throws: as check_mergeable() and asked_in_all(); ConfigError for ids in `drop`
-/// that no history has, when nothing is left, and for an edit that shares its key with a dropped one.
+/// that no history has, when nothing is left, for an edit that shares its key with a dropped one, and for changes that
+/// were trained beside solved ones.
 JointBatch solve_jointly(std::span<const EditHistory* const> histories, const JointOptions& options);
 
 }  // namespace lancet

@@ -100,6 +100,18 @@ StateStep joint_step(std::span<const EditHistory* const> histories, int64_t n_ed
   return {.replaced = state.tensors, .edits = n_edits};
 }
 
+/// A joint solve gives values at keys: what was trained on whole texts has none, and would be lost.
+void refuse_trained(const EditHistory& history) {
+  for (size_t b = 0; b < history.batches().size(); ++b) {
+    const EditedBatch& batch = history.batches()[b];
+    for (const WeightChanges& weight : batch.changes)
+      for (size_t i = 0; i < weight.deltas.size(); ++i)
+        if (std::holds_alternative<DenseDelta>(weight.deltas[i]) && find_system(batch, weight.id, i) == nullptr)
+          throw ConfigError(cat("batch ", b + 1, ", ", where(weight, i), ": it was trained, not solved (repair), and ",
+                                "would be lost in a joint solve; add the changes instead"));
+  }
+}
+
 }  // namespace
 
 JointBatch solve_jointly(std::span<const EditHistory* const> histories, const JointOptions& options) {
@@ -112,6 +124,7 @@ JointBatch solve_jointly(std::span<const EditHistory* const> histories, const Jo
   for (size_t h = 0; h < histories.size(); ++h) {
     has_several = has_several || histories[h]->batches().size() > 1;
     for (const AskedKeys& asked : asked_in_all(*histories[h])) weights[asked.id].add(asked, h, edits);
+    refuse_trained(*histories[h]);
   }
   JointBatch joint;
   joint.entry.when = utc_now();

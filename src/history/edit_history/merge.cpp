@@ -8,7 +8,6 @@
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "merged_state.h"
-#include "solved_rows.h"
 
 namespace lancet {
 namespace {
@@ -165,19 +164,6 @@ AskedKeys asked_of(const EditHistory& history, WeightId id) {
 
 }  // namespace
 
-namespace {
-
-/// A joint solve gives values at keys: what was trained on whole texts has none, and would be lost.
-void refuse_trained(const EditedBatch& batch, size_t number) {
-  for (const WeightChanges& weight : batch.changes)
-    for (size_t i = 0; i < weight.deltas.size(); ++i)
-      if (std::holds_alternative<DenseDelta>(weight.deltas[i]) && find_system(batch, weight.id, i) == nullptr)
-        throw ConfigError(cat("batch ", number, ", ", where(weight, i), ": it was trained, not solved (repair), and ",
-                              "would be lost in a joint solve; add the changes instead"));
-}
-
-}  // namespace
-
 std::vector<AskedKeys> asked_in_all(const EditHistory& history) {
   const torch::NoGradGuard no_grad;
   std::set<WeightId> ids;
@@ -187,7 +173,6 @@ std::vector<AskedKeys> asked_in_all(const EditHistory& history) {
       throw ConfigError(cat("batch ", b + 1,
                             ": the method keeps nothing of what its changes were solved from: there is ",
                             "nothing to solve jointly; add the changes instead"));
-    refuse_trained(batch, b + 1);
     for (const SolvedSystem& system : batch.systems) ids.insert(system.id);
   }
   std::vector<AskedKeys> asked;

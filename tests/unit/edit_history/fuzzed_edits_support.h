@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "lancet/core/config_tree.h"
-#include "lancet/core/error.h"
 #include "lancet/core/hash.h"
 #include "lancet/edit_history/conflicts.h"
 #include "lancet/edit_history/downdate.h"
@@ -143,11 +142,7 @@ inline void use_history(const EditHistory& read, const EditHistory& other, const
   find_conflicts(both, {});
   interference(both);
   add_histories(both, config);
-  try {
-    asked_in_all(read);
-  } catch (const ConfigError&) {
-    // a trained change is among them, and refused; interference() has read what was asked
-  }
+  asked_in_all(read);
 }
 
 /// Takes an edit out as undo does.
