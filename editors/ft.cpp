@@ -9,7 +9,6 @@
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/editing/editor.h"
-#include "lancet/editor_parts/kept_texts.h"
 #include "lancet/editor_parts/modules.h"
 #include "lancet/editor_parts/trained_edit.h"
 #include "lancet/spec/read_option.h"
@@ -46,15 +45,13 @@ class FineTuneEditor final : public Editor {
     const std::vector<WeightId> modules = targets(context.config());
     const std::vector<TokenizedRequest> texts = context.tokenize(requests, target_rule());
     TrainingOptions training = options_;
-    if (training.revisit > 0) training.earlier = kept_texts(state, texts);
     if (whiten_) {
       training.projected = Projected::kSteps;
       training.projection = [&](WeightId id) {
-        return GradientProjection{.scale_II = whitening(context.covariance_factor(id.layer), *whiten_, id.layer)};
+        return GradientProjection{.scale_II = whitening(context, id.layer, *whiten_)};
       };
     }
-    const TrainedWeights trained = context.train_weights(texts, modules, training);
-    if (training.revisit > 0) keep_texts(state, texts);
+    const TrainedWeights trained = train_in_stream(context, texts, modules, training, state);
     return apply_trained(context, modules, trained, state, transaction);
   }
 

@@ -2,7 +2,6 @@
 
 #include <torch/types.h>
 
-#include "lancet/editor_parts/kept_texts.h"
 #include "lancet/editor_parts/trained_edit.h"
 #include "lancet/spec/editor_spec.h"
 #include "lancet/spec/read_option.h"
@@ -29,18 +28,15 @@ class RepairedEditor final : public WrappedEditor {
     const std::vector<TokenizedRequest> texts = context.tokenize(requests, target_rule());
     const std::vector<WeightId> weights = targets(context.config());
     TrainingOptions training = training_;
-    training.earlier = kept_texts(state, texts);
     training.projection = [&](WeightId id) { return GradientProjection{.scale_II = kept_directions(context, id)}; };
-    const TrainedWeights trained = context.train_weights(texts, weights, training);
-    keep_texts(state, texts);
-    apply_changes(context, weights, trained, transaction);
+    apply_changes(context, weights, train_in_stream(context, texts, weights, training, state), transaction);
     return outcome;
   }
 
  private:
   Tensor kept_directions(const EditContext& context, WeightId id) const {
     return method().needs().null_space ? context.null_space(id.layer).projector()
-                                       : whitening(context.covariance_factor(id.layer), whiten_, id.layer);
+                                       : whitening(context, id.layer, whiten_);
   }
 
   TrainingOptions training_;

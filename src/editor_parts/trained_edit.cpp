@@ -3,6 +3,7 @@
 #include <torch/types.h>
 
 #include "lancet/core/strings.h"
+#include "lancet/editor_parts/kept_texts.h"
 #include "lancet/spec/gradient_spec.h"
 #include "lancet/spec/read_option.h"
 
@@ -18,12 +19,21 @@ TrainingOptions read_training(ConfigSection& editor, TrainingObjective objective
   return options;
 }
 
-Tensor whitening(const Tensor& lower_FF, double added, int64_t layer) {
+Tensor whitening(const EditContext& context, int64_t layer, double added) {
   const torch::NoGradGuard no_grad;
+  const Tensor lower_FF = context.covariance_factor(layer);
   const MomentSpectrum spectrum = make_spectrum(lower_FF.matmul(lower_FF.mT()), 0, cat("layer ", layer));
   Tensor scale_F = (spectrum.values_N / spectrum.values_N.mean() + added).rsqrt();
   scale_F = scale_F / scale_F.square().mean().sqrt();
   return (spectrum.vectors_NN * scale_F.unsqueeze(-2)).matmul(spectrum.vectors_NN.mT());
+}
+
+TrainedWeights train_in_stream(const EditContext& context, std::span<const TokenizedRequest> texts,
+                               std::span<const WeightId> weights, TrainingOptions training, EditorState& state) {
+  if (training.revisit > 0) training.earlier = kept_texts(state, texts);
+  TrainedWeights trained = context.train_weights(texts, weights, training);
+  if (training.revisit > 0) keep_texts(state, texts);
+  return trained;
 }
 
 void apply_changes(const EditContext& context, std::span<const WeightId> weights, const TrainedWeights& trained,

@@ -13,8 +13,12 @@ namespace lancet {
 TrainingOptions read_training(ConfigSection& editor, TrainingObjective objective, const IntegerOption& batch);
 
 /// M = (C / mean + added I)^(-1/2), mean being that of C's diagonal, brought to a root mean square of its eigenvalues
-/// of 1: by a Cholesky factor of C, or of experts' its blocks by C's; f64, on its device.
-Tensor whitening(const Tensor& lower_FF, double added, int64_t layer);
+/// of 1; of experts' its blocks by C's; f64, on its device. Within a projection of TrainingOptions alone.
+Tensor whitening(const EditContext& context, int64_t layer, double added);
+
+/// Collective. Trains on the texts and, with `training.revisit`, on those of earlier batches, which the state keeps.
+TrainedWeights train_in_stream(const EditContext& context, std::span<const TokenizedRequest> texts,
+                               std::span<const WeightId> weights, TrainingOptions training, EditorState& state);
 
 /// Collective. Applies the changes of these weights, in their order.
 void apply_changes(const EditContext& context, std::span<const WeightId> weights, const TrainedWeights& trained,
