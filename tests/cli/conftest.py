@@ -42,6 +42,11 @@ CHATML = (
 LIMIT_S = 300
 
 
+def run_ok(result):
+    assert result.returncode == 0, result.stderr
+    return result
+
+
 _server = None
 
 

@@ -1,8 +1,8 @@
 """Long targets in chunks (`values.chunk_tokens`): as a user edits, goes on with them and takes them back."""
 import json
 
+from conftest import run_ok
 from edits import column_ids, edits_of, standing
-from test_edit import run_ok
 
 LONG = [
     {"id": "lake", "prompt": "What happened at Basilica Cistern?", "target": "Basilica Cistern is a lake in Louisiana, where they speak Catalan"},

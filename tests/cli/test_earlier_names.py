@@ -1,8 +1,8 @@
 """Keys that had another name in an earlier version hold for one more, with a line that says so."""
 import json
 
+from conftest import run_ok
 from test_bad_input import CONFIG, refuses
-from test_edit import run_ok
 
 FACT = {"id": "1", "prompt": "{}, created in", "subject": "Piranha Games", "target": "London"}
 QUICK = {"run__dtype": "f32", "editor__values": {"steps": 4, "lr": 0.5, "clamp": 4.0}, "requests": [FACT]}

@@ -6,7 +6,7 @@ import subprocess
 import time
 
 import pytest
-from conftest import DATA, LANCET
+from conftest import DATA, LANCET, run_ok
 from edits import edit_files
 from pages import documents_of
 
@@ -15,11 +15,6 @@ HF_FILES = {
     "tokenizer_config.json",
 }  # fmt: skip
 RECORDS = {"edits", "report.json", "report.html", "metrics.csv", "requests.csv", "requests.jsonl", "job.yaml", "lancet-manifest.json"}
-
-
-def run_ok(result):
-    assert result.returncode == 0, result.stderr
-    return result
 
 
 def test_edit_writes_the_model_and_its_records(lancet):

@@ -5,17 +5,12 @@ import shutil
 
 import pytest
 import torch
-from conftest import DATA
+from conftest import DATA, run_ok
 from safetensors.torch import load_file, save_file
 
 STREAM = {"requests__limit": 6, "schedule": {"batch": 2}, "run__threads": 1, "evaluate": ["efficacy", "paraphrase", "specificity"],
           "editor__values": {"steps": 12, "lr": 0.5, "clamp": 4.0}}  # fmt: skip
 IDS = [str(record["case_id"]) for record in json.loads((DATA / "requests" / "demo.json").read_text())[:6]]
-
-
-def run_ok(result):
-    assert result.returncode == 0, result.stderr
-    return result
 
 
 def weights(folder):

@@ -3,7 +3,7 @@ import json
 import shutil
 
 import pytest
-from conftest import CHATML, DATA
+from conftest import CHATML, DATA, run_ok
 from pages import documents_of
 
 FACTS = DATA / "requests" / "demo.json"
@@ -24,11 +24,6 @@ def side_effects(lancet, **changes):
 
 def evaluate(lancet, **changes):
     return {"metrics": ["efficacy", "generation", "distracted", "counterfact", "easyedit"], "side_effects": side_effects(lancet, **changes)}
-
-
-def run_ok(result):
-    assert result.returncode == 0, result.stderr
-    return result
 
 
 def refuses(result, code, *parts):

@@ -6,9 +6,8 @@ import pytest
 import torch
 import yaml
 from cached_statistics import read_moments
-from conftest import DATA
+from conftest import DATA, run_ok
 from edits import column_ids, edit_files, edits_of, standing
-from test_edit import run_ok
 
 VALUES = {"steps": 30, "lr": 0.5, "clamp": 4.0}
 LOCATED = {"values": VALUES, "contexts": ["{}", "The answer is known. {}"]}

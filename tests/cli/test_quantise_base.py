@@ -2,9 +2,8 @@
 import json
 
 import pytest
-from conftest import DATA, ROOT
+from conftest import DATA, ROOT, run_ok
 from test_bad_input import CONFIG, refuses
-from test_edit import run_ok
 from test_tune import tune_job, tuned
 
 LLAMA_70B = ROOT / "tests" / "fixtures" / "llama-3-70b"

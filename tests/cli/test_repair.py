@@ -2,6 +2,7 @@
 import json
 
 import pytest
+from conftest import run_ok
 from edits import column_ids, edit_files
 from test_bad_input import CONFIG, refuses
 
@@ -12,11 +13,6 @@ METHODS = {
     "nse": {"method": "nse", "covariance_weight": 300, **LOCATED},
 }
 REPAIR = {"steps": 12, "batch": 4, "revisit": 4}
-
-
-def run_ok(result):
-    assert result.returncode == 0, result.stderr
-    return result
 
 
 def edited(lancet, out, method="memit", repair=REPAIR, **changes):

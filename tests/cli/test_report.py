@@ -5,6 +5,7 @@ import json
 import shutil
 
 import pytest
+from conftest import run_ok
 from pages import documents_of
 
 BROWSERS = ("chromium-headless-shell", "chromium", "google-chrome")
@@ -15,11 +16,6 @@ VALUES = {"steps": 8, "lr": 0.5, "clamp": 4.0}
 STREAM = {"requests__limit": 6, "schedule": {"batch": 2}, "editor__values": VALUES, "evaluate": ["efficacy", "specificity", "generation"]}
 
 needs_browser = pytest.mark.skipif(BROWSER is None, reason=f"no browser: none of {', '.join(BROWSERS)} is on PATH")
-
-
-def run_ok(result):
-    assert result.returncode == 0, result.stderr
-    return result
 
 
 def report_of(folder):

@@ -3,12 +3,7 @@ import json
 
 import pytest
 import yaml
-from conftest import DATA
-
-
-def run_ok(result):
-    assert result.returncode == 0, result.stderr
-    return result
+from conftest import DATA, run_ok
 
 
 @pytest.fixture(scope="module")

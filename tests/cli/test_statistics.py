@@ -6,11 +6,10 @@ from pathlib import Path
 import numpy
 import pytest
 from cached_statistics import read_moments
-from conftest import DATA
+from conftest import DATA, run_ok
 from conftest import lancet_alone as lancet  # noqa: F401 - the cache is looked at
 from edits import deltas_of, edit_files
 from test_bad_input import CHECKPOINT, CONFIG, NUMERIC, refuses
-from test_edit import run_ok
 
 # How memit stores None: a NaN of these bits.
 NONE = numpy.array(struct.unpack(">d", struct.pack(">Q", 0xFFF8000000000002))[0], dtype=numpy.float64)

@@ -7,17 +7,12 @@ import time
 
 import pytest
 import torch
-from conftest import DATA, LANCET
+from conftest import DATA, LANCET, run_ok
 from edits import edit_files, edits_of
 from safetensors.torch import load_file
 
 STREAM = {"requests__limit": 6, "schedule": {"batch": 2}, "editor__history": True, "run__threads": 1,
           "editor__values": {"steps": 12, "lr": 0.5, "clamp": 4.0}}  # fmt: skip
-
-
-def run_ok(result):
-    assert result.returncode == 0, result.stderr
-    return result
 
 
 def report_of(folder):
