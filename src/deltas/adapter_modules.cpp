@@ -43,9 +43,16 @@ void add_parts(const LinearModule& module, const LowRankDelta& pair, PartsOfWeig
 
 /// The parameter of transformers' class (5, `experts.down_proj` everywhere) that a tensor of all down projections is.
 /// Granite's files have it as `output_linear.weight` beside.
-std::string experts_parameter(const std::string& tensor) {
+std::string parameter_of_one_tensor(const std::string& tensor) {
   const std::string module(module_of(tensor));
   return module == tensor ? tensor : cat(module.substr(0, module.rfind('.')), ".experts.down_proj");
+}
+
+/// The parameter of experts with a tensor each that PEFT has to be told; empty: it knows them by their files' names.
+std::string parameter_of_tensors(const ModelConfig& config, const WeightSpec& spec) {
+  std::string parameter(config.family->experts_parameter);
+  if (!has_experts(spec) || spec.id.kind != WeightKind::kDown || parameter.empty()) return "";
+  return parameter.replace(parameter.find("{}"), 2, std::to_string(spec.id.layer));
 }
 
 void add_experts(const WeightSpec& spec, std::vector<LinearModule>& modules) {
@@ -56,7 +63,7 @@ void add_experts(const WeightSpec& spec, std::vector<LinearModule>& modules) {
                        .n_outputs = spec.shape[0],
                        .n_inputs = spec.shape[1] / spec.experts,
                        .parts = {{spec, expert}},
-                       .parameter = experts_parameter(tensor)});
+                       .parameter = parameter_of_one_tensor(tensor)});
 }
 
 /// Joins the changes of experts that take more room as factors than whole.
@@ -85,7 +92,10 @@ std::vector<LinearModule> linear_modules(const ModelConfig& config) {
       const auto [at, is_new] = place_of.emplace(name, modules.size());
       if (is_new) {
         const bool columns = spec.stored.layout == Layout::kColumns;
-        modules.push_back({name, spec.stored.shape[columns ? 1 : 0], spec.stored.shape[columns ? 0 : 1]});
+        modules.push_back({.name = name,
+                           .n_outputs = spec.stored.shape[columns ? 1 : 0],
+                           .n_inputs = spec.stored.shape[columns ? 0 : 1],
+                           .parameter = parameter_of_tensors(config, spec)});
       }
       modules[at->second].parts.push_back({spec, static_cast<int64_t>(expert)});
     }
@@ -103,11 +113,15 @@ std::string why_no_lora(const ModelConfig& config, const WeightSpec& spec) {
     return "it is a table of embeddings";
   if (spec.id.kind == WeightKind::kHead && spec.stored.tensors.front() != "lm_head.weight")
     return "versions of transformers have it under two names";
+  if (spec.id.kind == WeightKind::kMixerOut && config.family->refuses_mixer_lora)
+    return cat("PEFT refuses the mixers' output projections of ", config.family->name);
   if (config.experts.count == 0) return "";
   const LayerPart part = role_of(spec.id.kind).part;
   const bool in_mlp = part == LayerPart::kMlpInput || part == LayerPart::kMlpOutput;
   if (spec.id.kind == WeightKind::kRouter) return "PEFT takes a router for experts";
   if (in_mlp && !has_experts(spec)) return "PEFT takes the dense layers of a model with experts for experts";
+  if (part == LayerPart::kMlpInput && !config.family->experts_parameter.empty())
+    return cat("PEFT does not find gates and ups of experts in ", config.family->name);
   return "";
 }
 

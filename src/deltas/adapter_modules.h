@@ -17,12 +17,12 @@ struct ModulePart {
 
 /// A module: one stored tensor, or one expert's part of a tensor of all.
 struct LinearModule {
-  std::string name;       ///< name without ".weight"; of experts in one tensor the number after it: "down_proj[3]"
+  std::string name;       ///< the stored tensor's, less ".weight"; of experts in one its number: "down_proj[3]"
   int64_t n_outputs = 0;  ///< outputs of a linear layer, whatever the layout
   int64_t n_inputs = 0;
   std::vector<ModulePart> parts = {};
-  /// The parameter of all experts, by transformers' name: "model.layers.3.mlp.experts.down_proj"; empty: it is a
-  /// module.
+  /// The parameter of all experts, by transformers' name: "model.layers.3.mlp.experts.down_proj"; empty: PEFT has it as
+  /// a module.
   std::string parameter = {};
 
   /// Experts whose factors lie in one pair of the file.

@@ -238,7 +238,8 @@ bool is_factor_type(DType type) {
   return type == DType::kF32 || type == DType::kF16 || type == DType::kBF16 || type == DType::kF64;
 }
 
-LowRankDelta read_pair(const std::string& where, const LinearModule& module, const PairViews& pair,
+/// The factors of a module, or of so many experts whose factors lie together.
+LowRankDelta read_pair(const std::string& where, const LinearModule& module, int64_t experts, const PairViews& pair,
                        const Scale& scale) {
   if (!pair.a || !pair.b)
     throw CheckpointError(cat(where, ": expected lora_A and lora_B, got one of them; take the adapter again"));
@@ -248,8 +249,8 @@ LowRankDelta read_pair(const std::string& where, const LinearModule& module, con
                                 dtype_name(view.dtype), " ", shape_text(view.shape),
                                 "; take the adapter of this model"));
   };
-  check(*pair.a, "lora_A", {scale.rank * module.stacked(), module.n_inputs});
-  check(*pair.b, "lora_B", {module.n_outputs, scale.rank * module.stacked()});
+  check(*pair.a, "lora_A", {scale.rank * experts, module.n_inputs});
+  check(*pair.b, "lora_B", {module.n_outputs, scale.rank * experts});
   const auto type = pair.a->dtype == DType::kF64 || pair.b->dtype == DType::kF64 ? at::kDouble : at::kFloat;
   const std::vector<TensorRead> reads{{*pair.b, Placement::host(), type}, {*pair.a, Placement::host(), type}};
   std::vector<Tensor> factors = read_tensors(reads, [](int64_t) {});
@@ -283,14 +284,19 @@ std::vector<WeightChanges> read_adapter(const fs::path& folder, const ModelConfi
   check_modules(config_path, json, pairs);
   const std::vector<LinearModule> modules = linear_modules(config);
   std::vector<ModulePair> read;
-  for (auto module = modules.begin(); module != modules.end(); module += module->stacked()) {
-    const auto pair = pairs.find(module->name_in_file());
-    if (pair == pairs.end()) continue;
-    const std::string where = cat(weights_path.string(), ": module '", pair->first, "'");
-    const LowRankDelta factors = read_pair(where, *module, pair->second, scale);
-    for (int64_t expert = 0; expert < module->stacked(); ++expert)
-      read.push_back({&*(module + expert), factors_of(factors, expert, module->stacked())});
+  const auto read_named = [&](const std::string& name, auto first, int64_t experts) {
+    const auto pair = pairs.find(name);
+    if (pair == pairs.end()) return;
+    const LowRankDelta factors =
+        read_pair(cat(weights_path.string(), ": module '", name, "'"), *first, experts, pair->second, scale);
+    for (int64_t expert = 0; expert < experts; ++expert)
+      read.push_back({&*(first + expert), factors_of(factors, expert, experts)});
     pairs.erase(pair);
+  };
+  for (auto module = modules.begin(); module != modules.end(); ++module) {
+    if (module->stacked() > 1 && module->parts.front().expert == 0)
+      read_named(module->name_in_file(), module, module->stacked());
+    read_named(module->name, module, 1);
   }
   std::vector<std::string> unknown;
   for (const auto& [name, pair] : pairs) unknown.push_back(printable(name));

@@ -180,18 +180,24 @@ def test_no_other_module_is_touched(tmp_path):
 
 EXPERTS = {"qwen3_moe": ("mlp.experts.{}.", dict(gate="gate_proj", up="up_proj", down="down_proj"))}
 EXPERTS["mixtral"] = ("block_sparse_moe.experts.{}.", dict(gate="w1", up="w3", down="w2"))
+EXPERTS |= {name: EXPERTS["qwen3_moe"] for name in ("deepseek_v2", "deepseek_v3", "ernie4_5_moe", "glm4_moe", "olmoe", "qwen3_next")}
+# PEFT does not know their experts by the files' names.
+BY_PARAMETER = {"qwen2_moe": ("mlp.experts.{}.", dict(down="down_proj")), "jamba": ("feed_forward.experts.{}.", dict(down="down_proj"))}
+BY_PARAMETER |= {"lfm2_moe": ("feed_forward.experts.{}.", dict(down="w2")), "phimoe": ("block_sparse_moe.experts.{}.", dict(gate="w1", down="w2"))}
+BY_PARAMETER["nemotron_h"] = ("mixer.experts.{}.", dict(down="down_proj"))
+LAYER_OF_EXPERTS = {"nemotron_h": 3}
 
 
-@pytest.mark.parametrize("kinds", [["down"], ["up"], ["gate", "up", "down"]], ids="-".join)
-@pytest.mark.parametrize("name", EXPERTS)
-def test_experts(name, kinds, tmp_path):
-    folder = make_checkpoint(name, tmp_path / "base", DEMO)
+def change_of_experts(name, kinds, folder):
+    """Of a new model some low-rank changes of a layer's experts, less the first: as files, and the tensors with them."""
+    make_checkpoint(name, folder, DEMO)
     stored = load_file(folder / "model.safetensors")
-    place, names = EXPERTS[name]
+    place, names = (EXPERTS | BY_PARAMETER)[name]
     generator, files, edited = torch.Generator().manual_seed(5), {}, dict(stored)
     for kind in kinds:
-        pattern = f"model.layers.{LAYER}.{place}{names[kind]}.weight"
-        experts = [key for key in (pattern.format(e) for e in range(100)) if key in stored]
+        pattern = f"model.layers.{LAYER_OF_EXPERTS.get(name, LAYER)}.{place}{names[kind]}.weight"
+        in_file = pattern.replace("model.", "backbone.") if name == "nemotron_h" else pattern
+        experts = [key for key in (in_file.format(e) for e in range(100)) if key in stored]
         matrices = [stored[key] for key in experts]
         axis = 1 if kind == "down" else 0
         whole = torch.cat(matrices, axis)
@@ -202,11 +208,76 @@ def test_experts(name, kinds, tmp_path):
         files |= {f"{weight}|0|left": left, f"{weight}|0|right": right}
         for key, change in zip(experts, (left.double() @ right.double()).chunk(len(experts), axis), strict=True):
             edited[key] = (stored[key].double() + change).float()
-    report = write_adapter(folder, files, tmp_path)
+    return files, edited
+
+
+def check_experts(name, kinds, scratch):
+    folder = scratch / "base"
+    files, edited = change_of_experts(name, kinds, folder)
+    report = write_adapter(folder, files, scratch)
     assert report["rank"] == 8, report
-    shutil.copytree(folder, tmp_path / "edited")
-    save_file({key: tensor.contiguous() for key, tensor in edited.items()}, tmp_path / "edited" / "model.safetensors", metadata={"format": "pt"})
-    check_loads(folder, tmp_path / "edited", tmp_path / "adapter")
+    shutil.copytree(folder, scratch / "edited")
+    save_file({key: tensor.contiguous() for key, tensor in edited.items()}, scratch / "edited" / "model.safetensors", metadata={"format": "pt"})
+    check_loads(folder, scratch / "edited", scratch / "adapter")
+
+
+@pytest.mark.parametrize("kinds", [["down"], ["up"], ["gate", "up", "down"]], ids="-".join)
+@pytest.mark.parametrize("name", ["qwen3_moe", "mixtral"])
+def test_experts(name, kinds, tmp_path):
+    check_experts(name, kinds, tmp_path)
+
+
+@pytest.mark.parametrize("name", (EXPERTS | BY_PARAMETER).keys() - {"qwen3_moe", "mixtral"})
+def test_experts_of_other_families(name, tmp_path):
+    check_experts(name, ["down"], tmp_path)
+    settings = json.loads((tmp_path / "adapter" / "adapter_config.json").read_text())
+    assert bool(settings.get("target_parameters")) == (name in BY_PARAMETER) != bool(settings["target_modules"])
+
+
+def test_experts_by_parameter_are_read_in_either_form(tmp_path):
+    """Adapters from before transformers 5 have a module for each expert."""
+    folder, adapter = tmp_path / "base", tmp_path / "adapter"
+    files, _ = change_of_experts("qwen2_moe", ["down"], folder)
+    write_adapter(folder, files, tmp_path)
+    read = read_sums(folder, tmp_path)
+    (name,) = read
+    expected = (files[f"{name}|0|left"] @ files[f"{name}|0|right"]).double()
+    assert (read[name] - expected).norm() <= 1e-6 * expected.norm()
+
+    settings = json.loads((adapter / "adapter_config.json").read_text())
+    (parameter,) = settings.pop("target_parameters")
+    stem = parameter.removesuffix(".down_proj")
+    pair = load_file(adapter / "adapter_model.safetensors")
+    rows, columns = (pair[f"base_model.model.{stem}.lora_{side}.weight"] for side in "AB")
+    rows, columns = rows.chunk(len(rows) // settings["r"]), columns.unflatten(1, (settings["r"], -1)).unbind(2)
+    modules = [f"{stem}.{expert}.down_proj" for expert in range(len(rows))]
+    for side, factors in (("A", rows), ("B", columns)):
+        pair |= {f"base_model.model.{module}.lora_{side}.weight": factor.contiguous() for module, factor in zip(modules, factors, strict=True)}
+        del pair[f"base_model.model.{stem}.lora_{side}.weight"]
+    save_file(pair, adapter / "adapter_model.safetensors")
+    (adapter / "adapter_config.json").write_text(json.dumps(settings | dict(target_modules=modules)))
+    assert torch.equal(read_sums(folder, tmp_path)[name], read[name])
+
+
+def test_modules_have_the_names_of_transformers(tmp_path):
+    """Nemotron-H's, whose files have others."""
+    folder = make_checkpoint("nemotron_h", tmp_path / "base", DEMO)
+    stored, name = load_file(folder / "model.safetensors"), "layers.2.mixer.o_proj.weight"
+    changes, sums = random_changes({f"backbone.{name}": (f"backbone.{name}", plain)}, stored, "low_rank")
+    report = write_adapter(folder, {key.replace("backbone.", "model."): change for key, change in changes.items()}, tmp_path)
+    assert report["rank"] == 8, report
+    check_loads(folder, edited_copy(folder, tmp_path / "edited", {f"backbone.{name}": (f"backbone.{name}", plain)}, sums), tmp_path / "adapter")
+
+
+def test_output_projections_of_mixers_are_refused_where_peft_refuses_them(tmp_path):
+    folder, name = make_checkpoint("falcon_h1", tmp_path / "base", DEMO), "model.layers.1.mamba.out_proj.weight"
+    changes, _ = random_changes({name: (name, plain)}, load_file(folder / "model.safetensors"), "low_rank")
+    assert "PEFT refuses the mixers' output projections of Falcon-H1" in write_adapter(folder, changes, tmp_path)["error"]
+
+
+def test_gates_of_experts_by_parameter_are_refused(tmp_path):
+    files, _ = change_of_experts("phimoe", ["gate"], tmp_path / "base")
+    assert "PEFT does not find gates and ups of experts in Phi-3.5-MoE" in write_adapter(tmp_path / "base", files, tmp_path)["error"]
 
 
 IN_ONE_TENSOR = ["granite_hybrid", "granite_moe", "gpt_oss", "lfm2_moe", "qwen3_5_moe", "qwen3_moe"]

@@ -295,7 +295,7 @@ def newer_cases():
         "phimoe": ("phimoe", of_experts(6, 24, pattern=("block_sparse_moe.experts.*.", "w1", "w3", "w2"))),
         "qwen3_next": ("qwen3next", of_experts(6, 24) + shared("mlp.shared_expert", 40) + gated(2)),
         "qwen3_5": ("qwen35", mlp_rows("mlp", 32, 48) + gated(1)),
-        "nemotron_h": ("nemotron_h_moe", [row for layer, rows in NEMOTRON.items() for row in rows_of(layer, "backbone", rows)]),
+        "nemotron_h": ("nemotron_h_moe", [row for layer, rows in NEMOTRON.items() for row in rows_of(layer, "model", rows)]),
         "granite_hybrid_dense": ("granitehybrid", rows_of(1, "model", GRANITE | TURNED)),
         "bamba": ("granitehybrid", mlp_rows("feed_forward", 32, 48, 2) + rows_of(2, "model", TURNED)),
         "falcon_h1": ("falcon-h1", rows_of(1, "model", FALCON) + [("lm_head.weight", (4096, 32), "output.weight", lambda change: 0.6 * change)]),

@@ -74,8 +74,9 @@ std::string why_not_in_adapter(const ModelConfig& config, WeightId id);
 ///
 /// Weights that are parts of one tensor share its module: lora_B has zeros in the rows of the others. Experts have a
 /// module each, all of their layer, and with a gate or up projection come all three, zeros where nothing changes: PEFT
-/// stacks them. Down projections of experts in one tensor have one pair, and stand in `target_parameters` (ParamWrapper
-/// in tuners/lora/layer.py): lora_A [experts * r, in], lora_B [out, r * experts], of each direction all experts'.
+/// stacks them. Down projections of experts in one tensor, and of families whose experts PEFT does not know by the
+/// files' names (Family::experts_parameter), have one pair, and stand in `target_parameters` (ParamWrapper in
+/// tuners/lora/layer.py): lora_A [experts * r, in], lora_B [out, r * experts], of each direction all experts'.
 /// `target_modules` are whole names, so that no other module is touched.
 ///
 /// Throws: ConfigError for what PEFT cannot load (embeddings, positions, vectors, routers and dense layers of models

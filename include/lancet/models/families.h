@@ -55,6 +55,10 @@ struct Family {
   std::vector<WeightRow> weights;  ///< rows in model order; those that the fields rule out are not there
   std::vector<std::vector<NamePrefix>> other_names = {};  ///< whole sets of names that checkpoints also have
   std::vector<std::string_view> ignored_tensors = {};     ///< "{}" stands for the layer, a last "*" for anything
+  /// transformers' parameter of a layer's down projections, where the files have each expert's in a tensor of its own
+  /// and PEFT does not know the one for the other; "{}" stands for the layer.
+  std::string_view experts_parameter = {};
+  bool refuses_mixer_lora = false;  ///< whether PEFT refuses adapters of its recurrent mixers' output projections
   /// Fills in what follows from the keys. Problems go to the reader.
   void (*read)(ConfigReader& keys, ModelConfig& config) = nullptr;
 };

@@ -86,6 +86,7 @@ Family falcon_h1() {
                "key_multiplier", "mlp_multipliers", "embedding_multiplier", "lm_head_multiplier"}),
           .harmless_keys = state_space_harmless_keys(),
           .weights = rows_of({kStateSpaceOutside, kStateSpaceNorm, kLlamaAttention, kStateSpace, kFeedForward}),
+          .refuses_mixer_lora = true,
           .read = read_falcon_h1};
 }
 

@@ -111,6 +111,7 @@ Family jamba() {
                             "router_aux_loss_coef", "num_logits_to_keep", "calc_logits_for_entire_prompt", "n_ctx"},
           .weights =
               rows_of({kStateSpaceOutside, kStateSpaceNorm, kLlamaAttention, kJambaMixer, kFeedForward, kJambaExperts}),
+          .experts_parameter = "model.layers.{}.feed_forward.experts.down_proj",
           .read = read_jamba};
 }
 

@@ -136,6 +136,7 @@ Family lfm2_moe() {
                                                      "routed_scaling_factor", "num_dense_layers"}),
           .harmless_keys = other_lfm2_keys(),
           .weights = rows_of({kLfm2Layers, kLfm2Experts}),
+          .experts_parameter = "model.layers.{}.feed_forward.experts.down_proj",
           .read = read_lfm2_moe};
 }
 

@@ -59,6 +59,7 @@ Family phimoe() {
       .harmless_keys = {"router_aux_loss_coef", "output_router_logits", "input_jitter_noise", "hidden_dropout"},
       .weights = rows_of({kLlamaOutside, kBiasesOutside, kNormsWithBias, kLlamaAttention, kMixtralExperts}),
       .ignored_tensors = llama_ignored_tensors(),
+      .experts_parameter = "model.layers.{}.mlp.experts.down_proj",
       .read = read_phimoe};
 }
 

@@ -68,6 +68,7 @@ Family qwen2_moe() {
           .harmless_keys = {"router_aux_loss_coef", "output_router_logits"},
           .weights = rows_of({llama_rows(), kQwenExperts, kSwitchedExpert}),
           .ignored_tensors = llama_ignored_tensors(),
+          .experts_parameter = "model.layers.{}.mlp.experts.down_proj",
           .read = read_qwen2_moe};
 }
 

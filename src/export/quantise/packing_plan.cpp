@@ -1,5 +1,6 @@
 #include "packing_plan.h"
 
+#include <algorithm>
 #include <set>
 #include <span>
 
@@ -71,12 +72,19 @@ bool stays_precise(const ModelConfig& config, WeightKind kind) {
 
 /// Adds the modules' other names: programs look for those of their own classes, which files may have otherwise.
 void add_other_names(const Family& family, std::vector<std::string>& modules) {
-  const size_t count = modules.size();
+  const std::vector<std::string> given = modules;
+  const auto add = [&](const std::string& module, std::string_view from, std::string_view to) {
+    std::string other = cat(to, std::string_view(module).substr(from.size()));
+    if (std::ranges::find(modules, other) == modules.end()) modules.push_back(std::move(other));
+  };
   for (const std::vector<NamePrefix>& names : family.other_names)
     for (const NamePrefix& prefix : names)
-      for (size_t i = 0; i < count; ++i)
-        if (modules[i].starts_with(prefix.from))
-          modules.push_back(cat(prefix.to, std::string_view(modules[i]).substr(prefix.from.size())));
+      for (const std::string& module : given) {
+        if (!prefix.to.empty() && module.starts_with(prefix.to))
+          add(module, prefix.to, prefix.from);
+        else if (module.starts_with(prefix.from))
+          add(module, prefix.from, prefix.to);
+      }
 }
 
 /// The head's modules, by all names that the family's files have for it, also where it is tied.

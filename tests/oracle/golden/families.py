@@ -62,7 +62,7 @@ FAMILIES = {  # by model type: paths of modules, those below `layers` within a l
     "falcon_h1": FEED_FORWARD
     | dict(block_scale=lambda config: config.mlp_multipliers[1], logits_scale=lambda config: config.lm_head_multiplier),
     "nemotron_h": dict(layers="model.layers", norm="model.norm_f", mlp="mixer", up="mixer.up_proj", down="mixer.down_proj")
-    | dict(experts="mixer.experts", keys="mixer.experts.keys", in_files="backbone."),
+    | dict(experts="mixer.experts", keys="mixer.experts.keys"),
 }
 
 
@@ -257,9 +257,6 @@ class FamilyModel(Editable):
     def stored(self, name, tensor):
         """From [d_out, d_in] to what the file has, and back."""
         return tensor.T if name in self.transposed else tensor
-
-    def name_in_file(self, name):
-        return self.net.paths.get("in_files", "model.") + name.removeprefix("model.") if name.startswith("model.") else name
 
     def weight_name(self, kind, layer):
         return f"{self.net.paths['layers']}.{layer}.{self.net.paths[kind]}.weight"

@@ -126,7 +126,7 @@ def write(path, model, bench, section, batches):
         deltas = {weight: delta for weight, delta in deltas.items() if ".experts." not in weight or delta.norm() > 1e-12 * largest}
         for weight, delta in deltas.items():
             assert delta.isfinite().all() and delta.any(), weight
-            tensors[f"delta.{number}.{fresh.name_in_file(weight)}"] = fresh.stored(weight, delta).contiguous()
+            tensors[f"delta.{number}.{weight}"] = fresh.stored(weight, delta).contiguous()
     job = json.dumps(dict(editor=section, batches=batches, contexts=CONTEXTS))
     save_file(tensors, path, metadata={"format": "pt", "model": model, "job": job})
     return len(tensors) - 1
