@@ -49,9 +49,10 @@ demo: build
 	$(BUILD)/lancet edit data/jobs/demo.yaml
 	$(BUILD)/lancet generate --model out/demo --tokens 8 --prompt "Piranha Games, created in"
 
-# One suite more than cores: suites wait for disks, clocks and other processes.
-TESTS_AT_ONCE ?= $(shell expr $$(nproc) + 1)
-test: setup-test $(BUILD)/build.ninja
+# Two suites more than cores: suites wait for disks, clocks and other processes. The tests' packages are unpacked on one core, beside the build.
+TESTS_AT_ONCE ?= $(shell expr $$(nproc) + 2)
+test:
+	+$(MAKE) --jobs=2 setup-test build
 	cmake -S . -B $(BUILD) -DLANCET_PYTHON=ON
 	cmake --build $(BUILD)
 	ctest --test-dir $(BUILD) --parallel $(TESTS_AT_ONCE) --output-on-failure --no-tests=error

@@ -51,7 +51,8 @@ def test_every_option_is_in_a_list_of_its_file(declared):
 
 def test_every_option_is_read_and_in_few_places(sources, declared):
     """Two files for nearly all: where it is declared, and where it is read."""
-    places = {name: [str(s.path) for s in sources if s.path != path and re.search(rf"\b{name}\b", s.text)] for name, (path, _) in declared.items()}
+    words = {s.path: set(re.findall(r"\w+::\w+", s.text)) for s in sources}
+    places = {name: [str(other) for other, said in words.items() if other != path and name in said] for name, (path, _) in declared.items()}
     readers = {name: [path for path in paths if path.endswith(".cpp") and not path.startswith(DOORS)] for name, paths in places.items()}
     assert {name for name, paths in readers.items() if not paths} == READ_AS_ANOTHER, "declared, but read nowhere"
     alone = [name for name, paths in readers.items() if len(paths) == 1]

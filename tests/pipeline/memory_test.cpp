@@ -71,7 +71,7 @@ constexpr const char* kDeltaRule = R"({"architectures": ["Qwen3_5ForCausalLM"], 
   "linear_value_head_dim": 24})";
 
 /// Matrices that are large beside the activations.
-constexpr TinyShape kWide{.n_layers = 8, .d_model = 192, .d_ffn = 512, .n_heads = 6, .n_kv_heads = 3};
+constexpr TinyShape kWide{.n_layers = 5, .d_model = 192, .d_ffn = 512, .n_heads = 6, .n_kv_heads = 3};
 
 void PrintTo(const MemoryCase& memory_case, std::ostream* out) { *out << memory_case.name; }
 

@@ -19,6 +19,7 @@
 #include <torch/library.h>
 
 #include <atomic>
+#include <cstring>
 #include <optional>
 #include <set>
 #include <string>
@@ -312,7 +313,10 @@ class CpuCall {
       if (tensor.is_same(each.cpu)) return each.fake;
     at::Tensor out = empty_strided(tensor.sizes(), tensor.strides(), tensor.scalar_type(), {}, device_, {});
     use(out, fake_stream(out.device().index()), /*is_written=*/true);
-    cpu_alias(out).copy_(tensor);
+    if (tensor.is_non_overlapping_and_dense() && tensor.nbytes() > 0)
+      std::memcpy(out.mutable_data_ptr(), tensor.const_data_ptr(), tensor.nbytes());  // copy_ takes far longer
+    else
+      cpu_alias(out).copy_(tensor);
     return out;
   }
 
@@ -389,11 +393,8 @@ std::vector<c10::Device> fake_devices(int count) {
 }
 
 int64_t fake_copies_across() { return copies_across; }
-
 int64_t fake_synchronisations() { return synchronisations; }
-
 FakeWork fake_work() { return {operations, uploads, uploaded_bytes, uploads_under_way, reads}; }
-
 void reset_fake_copies() { copies_across = 0; }
 
 }  // namespace lancet::testing

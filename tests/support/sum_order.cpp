@@ -3,7 +3,8 @@
 #include <ATen/ATen.h>
 
 #include <limits>
-#include <set>
+#include <string_view>
+#include <unordered_set>
 
 namespace lancet::testing {
 namespace {
@@ -12,8 +13,8 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 /// Whether torch adds up in any order on a GPU whatever the numbers are: its documentation of
 /// use_deterministic_algorithms.
-bool has_no_order(const std::string& name, std::span<const c10::IValue> arguments) {
-  static const std::set<std::string> kAlways{"cumsum", "cumprod", "logcumsumexp", "histc"};
+bool has_no_order(std::string_view name, std::span<const c10::IValue> arguments) {
+  static const std::unordered_set<std::string_view> kAlways{"cumsum", "cumprod", "logcumsumexp", "histc"};
   if (kAlways.contains(name)) return true;
   if (name == "bincount") return arguments[1].isTensor() && arguments[1].toTensor().defined();  // with weights
   return name == "put" && arguments[3].toBool();                                                // that adds
@@ -33,12 +34,12 @@ Places of_slices(std::span<const c10::IValue> arguments, const at::Tensor& put) 
   return {dim, arguments[2].toTensor().to(at::kLong).view(shape).expand_as(put)};
 }
 
-void refuse(const std::string& name, const std::string& what) {
+void refuse(std::string_view name, std::string_view what) {
   TORCH_CHECK(false, "aten::", name, ": ", what, ", in an order that a GPU does not keep: expected slots of their own");
 }
 
 /// `target` gets `put` added at `places`.
-void check_added(const std::string& name, const at::Tensor& target, const at::Tensor& put, const Places& places) {
+void check_added(std::string_view name, const at::Tensor& target, const at::Tensor& put, const Places& places) {
   const at::Tensor numbers = put.to(at::kDouble), is_some = numbers.ne(0), none = at::zeros_like(target, at::kDouble);
   const at::Tensor has_before = target.ne(0);
   const auto reduced = [&](double neutral, const char* how) {
@@ -49,7 +50,7 @@ void check_added(const std::string& name, const at::Tensor& target, const at::Te
   if (count.gt(2).logical_and(differs).any().item<bool>()) refuse(name, "three numbers or more are added in one place");
 }
 
-void check_put(const std::string& name, const at::Tensor& target, const Places& places) {
+void check_put(std::string_view name, const at::Tensor& target, const Places& places) {
   const at::Tensor ones = at::ones(places.index.sizes(), at::kDouble);
   const at::Tensor count = at::zeros_like(target, at::kDouble).scatter_add(places.dim, places.index, ones);
   if (count.gt(1).any().item<bool>()) refuse(name, "several numbers are put in one place");
@@ -58,10 +59,12 @@ void check_put(const std::string& name, const at::Tensor& target, const Places& 
 }  // namespace
 
 void check_sum_order(const std::string& full_name, std::span<const c10::IValue> arguments) {
-  std::string name = full_name.substr(full_name.find("::") + 2);
-  if (name.ends_with('_')) name.pop_back();
-  static const std::set<std::string> kWatched{"cumsum", "cumprod",   "logcumsumexp", "histc",       "bincount",
-                                              "put",    "index_add", "index_copy",   "scatter_add", "scatter"};
+  std::string_view name(full_name);
+  name.remove_prefix(name.find("::") + 2);
+  if (name.ends_with('_')) name.remove_suffix(1);
+  static const std::unordered_set<std::string_view> kWatched{"cumsum",      "cumprod", "logcumsumexp", "histc",
+                                                             "bincount",    "put",     "index_add",    "index_copy",
+                                                             "scatter_add", "scatter"};
   if (!kWatched.contains(name) || !arguments[0].isTensor()) return;
   const at::Tensor target = arguments[0].toTensor();
   const bool rounds = at::isFloatingType(target.scalar_type());  // whole numbers add up exactly

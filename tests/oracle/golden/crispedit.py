@@ -1,44 +1,46 @@
 """CrispEdit: A and B as means of outer products, the curvature as one dense list of eigenvalues' products, autograd for all else."""
 import torch
-from bench import padded, untouched
+from bench import chunks, padded
 from training import modules_of, texts, trained
 
 
-def leaves_at(seen):
+def leaves_at(seen, layers):
     """Of a pass: keeps keys, and the outputs of down projections with their gradients."""
 
     def touch(place, layer, value):
-        if place == "mlp":
-            value = value if value.requires_grad else value.detach().requires_grad_(True)
-            value.retain_grad()
-        seen[place, layer] = value
+        if layer in layers and place in ("key", "mlp"):
+            if place == "mlp":
+                value = value if value.requires_grad else value.detach().requires_grad_(True)
+                value.retain_grad()
+            seen[place, layer] = value
         return value
 
     return touch
 
 
-def gradients_of(model, prompt, target):
-    """Keys and the summed loss's output gradients by layer, at the tokens that predict the target."""
-    seen, ids = {}, prompt + target
-    h = model.run_with(model.embedding[torch.tensor([ids[:-1]])], range(model.layers), leaves_at(seen))
-    at = range(len(prompt) - 1, len(ids) - 1)
-    (-model.logits(h[0, at]).log_softmax(-1)[range(len(target)), target].sum()).backward()
-    return {layer: (seen["key", layer][0, at].detach(), seen["mlp", layer].grad[0, at]) for layer in range(model.layers)}
+def gradients_of(model, rows, layers):
+    """Of rows (prompt, target), as ids: keys and the summed loss's output gradients by layer, at the tokens that predict the targets."""
+    seen, texts = {}, [prompt + target for prompt, target in rows]
+    h = model.run_with(model.embedding[padded([ids[:-1] for ids in texts])], range(model.layers), leaves_at(seen, layers))
+    places = [(row, len(prompt) - 1 + i, id) for row, (prompt, target) in enumerate(rows) for i, id in enumerate(target)]
+    row, at, label = torch.tensor(places).T
+    (-model.logits(h[row, at]).log_softmax(-1)[range(len(label)), label].sum()).backward()
+    return {layer: (seen["key", layer][row, at].detach(), seen["mlp", layer].grad[row, at]) for layer in layers}
 
 
 def text_gradients(bench, lines, layers):
-    """E[g g^T] over the documents of the statistics, each by itself; of a document's first token on, all are targets."""
-    model, left = bench.fresh({}), bench.tokens
-    sums, count = {layer: 0 for layer in layers}, 0
+    """E[g g^T] over the documents of the statistics, which share passes alone; of a document's first token on, all are targets."""
+    model, left, rows = bench.fresh({}), bench.tokens, []
     for line in lines:
         ids = bench.tokenizer.ids(line)[: min(2048, left)]
         left -= len(ids)
-        if len(ids) < 2:
-            continue
-        of_layers = gradients_of(model, ids[:1], ids[1:])
-        for layer in layers:
-            sums[layer] = sums[layer] + of_layers[layer][1].T @ of_layers[layer][1]
-        count += len(ids) - 1
+        if len(ids) > 1:
+            rows.append((ids[:1], ids[1:]))
+    rows.sort(key=lambda row: len(row[1]))
+    sums, count = {layer: 0 for layer in layers}, sum(len(target) for _, target in rows)
+    for some in chunks(rows):
+        for layer, (_, gradients) in gradients_of(model, some, layers).items():
+            sums[layer] = sums[layer] + gradients.T @ gradients
     return {layer: total / count for layer, total in sums.items()}, count
 
 
@@ -79,12 +81,11 @@ def edit(bench, section, batches):
     sums = {layer: [bench.covariances[layer] * bench.tokens, gradients[layer] * tokens] for layer in layers}
 
     def join(rows, weight, only_first):
-        for prompt, target in rows:
-            for layer, pair in gradients_of(model, prompt, target).items():
+        for row in rows:
+            for layer, pair in gradients_of(model, [row], layers).items():
                 for side, x in enumerate(pair):
                     x = x[:1] if only_first else x
-                    if layer in layers:
-                        sums[layer][side] = sums[layer][side] + weight * x.T @ x
+                    sums[layer][side] = sums[layer][side] + weight * x.T @ x
 
     for requests in batches:
         join(texts(bench, neighbours(requests, section["neighbours"]), section), section["neighbour_weight"], True)
