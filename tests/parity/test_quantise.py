@@ -245,14 +245,17 @@ def test_families_are_read_as_unpacked(family, format, bits, tmp_path):
 # ---- experts in one tensor ----
 
 
+IMAGES = "model.visual.blocks.0.attn.qkv"
+
+
 def nest(base):
-    """As multi-modal files have the text model."""
+    """As multi-modal files have the text model, with a matrix of the images' encoder."""
     told = json.loads((base / "config.json").read_text())
     nested = dict(architectures=["Qwen3_5MoeForConditionalGeneration"], model_type="qwen3_5_moe", text_config=told)
     (base / "config.json").write_text(json.dumps(nested))
     tensors = load_file(base / "model.safetensors")
     named = {name.replace("model.", "model.language_model.", 1): tensor for name, tensor in tensors.items()}
-    save_file(named, base / "model.safetensors", metadata={"format": "pt"})
+    save_file(named | {f"{IMAGES}.weight": torch.ones(128, 128)}, base / "model.safetensors", metadata={"format": "pt"})
 
 
 def place_in(tensors, name):
@@ -301,6 +304,9 @@ def test_experts_in_one_tensor_get_tensors_of_their_own(family, format, bits, ch
         seen.append(module)
     assert len(set(seen)) == len(seen) and all(filled[name] == plain[name].numel() for name in together)
     assert bool(report["in_full_precision"]) == bool(changes) == any("down_proj" in module for module in report["in_full_precision"])
+    if kind != family:
+        assert torch.equal(packed[f"{IMAGES}.weight"], plain[f"{IMAGES}.weight"])
+        assert IMAGES in json.loads((out / "config.json").read_text())["quantization_config"]["ignore"]
     known = [matrix for matrix in report["matrices"] if matrix["nearest_error"] > 0]
     assert sum(m["error"] for m in known) < 0.9 * sum(m["nearest_error"] for m in known)
     twin = tmp_path / "twin"

@@ -114,6 +114,16 @@ std::vector<StoredRows> places_of(const WeightSpec& spec) {
   return places;
 }
 
+/// Modules of the matrices that are copied as they are because the model has no such weight: encoders of images, heads
+/// for tokens further on. Programs that read them would take them for quantised.
+std::vector<std::string> modules_beside(const Checkpoint& checkpoint, const std::set<std::string>& of_model) {
+  std::vector<std::string> modules;
+  for (const std::string& name : checkpoint.tensor_names())
+    if (!of_model.contains(name) && name.ends_with(".weight") && checkpoint.view(name).shape.size() == 2)
+      modules.emplace_back(module_of(name));
+  return modules;
+}
+
 /// The weight of experts that share a tensor as files have it in which each has its own, by the names that the model's
 /// files use. Throws: ConfigError where the family has no names for that.
 WeightSpec with_own_tensors(const ModelConfig& config, const WeightSpec& spec, std::span<const NamePrefix> names) {
@@ -163,11 +173,13 @@ TensorView view_of(const Checkpoint& checkpoint, const StoredRows& place) {
 
 PackingPlan plan_packing(const ModelFiles& files, QuantisedFormat format, int64_t bits) {
   PackingPlan plan;
-  std::set<std::string> seen;
+  std::set<std::string> seen, of_model;
   std::vector<std::string> modules, left_out;
   std::string misfit;
   const std::vector<NamePrefix> names = names_used(files.config, weight_table(files.config), files.checkpoint);
   for (WeightSpec& spec : resolve_weights(files.config, files.checkpoint)) {
+    const std::vector<std::string> stored = spec.tensor_names();
+    of_model.insert(stored.begin(), stored.end());
     const WeightRole& role = role_of(spec.id.kind);
     if (role.place != WeightPlace::kLayer || role.in == Axis::kNone) continue;
     if (stays_precise(files.config, spec.id.kind)) {
@@ -206,6 +218,7 @@ PackingPlan plan_packing(const ModelFiles& files, QuantisedFormat format, int64_
                           ": expected matrices [out, in] with inputs in whole groups of ", kQuantisedGroup,
                           " (and for gptq outputs in whole words of 32 bits), got none; one of them: ", misfit));
   left_out.insert(left_out.end(), plan.in_full_precision.begin(), plan.in_full_precision.end());
+  for (std::string& module : modules_beside(files.checkpoint, of_model)) left_out.push_back(std::move(module));
   add_other_names(*files.config.family, left_out);
 
   OrderedJson config = parse_ordered_json(files.checkpoint.config_text());
