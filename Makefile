@@ -49,8 +49,8 @@ demo: build
 	$(BUILD)/lancet edit data/jobs/demo.yaml
 	$(BUILD)/lancet generate --model out/demo --tokens 8 --prompt "Piranha Games, created in"
 
-# Two suites more than cores: suites wait for disks, clocks and other processes. The tests' packages are unpacked on one core, beside the build.
-TESTS_AT_ONCE ?= $(shell expr $$(nproc) + 2)
+# One suite more than cores: suites wait for disks, clocks and other processes. The tests' packages are unpacked on one core, beside the build.
+TESTS_AT_ONCE ?= $(shell expr $$(nproc) + 1)
 test:
 	+$(MAKE) --jobs=2 setup-test build
 	cmake -S . -B $(BUILD) -DLANCET_PYTHON=ON

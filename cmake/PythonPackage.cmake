@@ -22,6 +22,11 @@ find_package(nanobind CONFIG REQUIRED PATHS "${nanobind_DIR}" NO_DEFAULT_PATH)
 file(GLOB _python_sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/src/python/*.cpp")
 nanobind_add_module(lancet_python STABLE_ABI NB_STATIC NOMINSIZE NB_SUPPRESS_WARNINGS ${_python_sources})
 compile_together(lancet_python ${_python_sources})
+foreach(_nanobind nanobind-static nanobind-static-abi3)  # its own files together too: each reads all of Python's and nanobind's headers
+  if(TARGET ${_nanobind})
+    set_target_properties(${_nanobind} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
+  endif()
+endforeach()
 target_include_directories(lancet_python PRIVATE src/python)
 # python: the Python package's extension module; what people import is in `python/lancet`
 target_link_libraries(lancet_python PRIVATE lancet_session lancet_studies lancet_erasure lancet_diff lancet_push)

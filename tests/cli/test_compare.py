@@ -126,7 +126,7 @@ def test_bad_comparisons_are_refused(lancet):
 
 
 def test_the_demo_runs_every_method(lancet):
-    changes = {"requests.limit": 4, "schedule.batch": 2, "statistics.tokens": 4000, "statistics.cache": lancet.cache}
+    changes = {"requests.limit": 2, "schedule.batch": 1, "statistics.tokens": 4000, "statistics.cache": lancet.cache}
     changes |= {"output.dir": lancet.out, "evaluate": "[efficacy]"}
     settings = [part for key, value in changes.items() for part in ("--set", f"{key}={value}")]
     result = lancet.run("compare", DATA / "jobs" / "demo-compare.yaml", *settings)

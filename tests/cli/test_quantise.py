@@ -42,7 +42,7 @@ def mean(report, key):
     return sum(values) / len(values)
 
 
-def test_edits_hold_better_than_rounded_to_the_nearest(lancet, edited):
+def test_edits_hold_better_than_rounded_to_the_nearest(lancet, edited, shallow):
     result = quantise(lancet, edited, "--format", "gptq", "--bits", 4)
     assert result.returncode == 0, result.stderr
     for part in ("metric, %", "quantised", "by what matters", "at the edits", "means over 56 matrices", "of the model's bytes"):
@@ -65,7 +65,7 @@ def test_edits_hold_better_than_rounded_to_the_nearest(lancet, edited):
     # without the edits in H, text counts alone, and the edits are rounded worse
     plain = shutil.copytree(edited, lancet.folder / "plain")
     (plain / "requests.jsonl").unlink()
-    assert quantise(lancet, plain, "--format", "gptq", "--json", out="by-text").returncode == 0
+    assert quantise(lancet, shallow, "--format", "gptq", "--json", out="by-text").returncode == 0
     by_text = json.loads((lancet.folder / "by-text" / "quantise.json").read_text())
     assert by_text["requests"] is None and "metrics" not in by_text and by_text["matrices"][0]["residual"] is None
     again = quantise(lancet, plain, "--format", "gptq", "--edits", edited, "--covariance-weight", 1e9, "--json", out="text-weighs")

@@ -12,6 +12,7 @@ from engine import lancet_logits_of_all, nmse, transformers_logits
 from family_checkpoints import Variant, make_net
 from huggingface_hub.errors import StrictDataclassError
 from transformers import AutoConfig, AutoModelForCausalLM
+from transformers.initialization import no_init_weights
 
 FAMILIES = ["llama", "mistral", "mixtral", "qwen2", "qwen3", "qwen3_moe", "phi3", "gemma", "gemma2", "gemma3_text", "olmo2", "gpt_neox", "stablelm", "gptj"]
 SMALL = dict(num_hidden_layers=2, hidden_size=32)
@@ -194,7 +195,8 @@ def write_case(folder, source, changes):
 def theirs(folder, weights):
     """Logits; None: transformers refuses the configuration, or fails with it."""
     try:
-        net = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(folder), attn_implementation="eager").eval()
+        with no_init_weights():
+            net = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(folder), attn_implementation="eager").eval()
         net.load_state_dict(weights)
         return transformers_logits(net, ROWS)
     except (ArithmeticError, AttributeError, KeyError, RuntimeError, StrictDataclassError, TypeError, ValueError):
