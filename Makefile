@@ -52,7 +52,7 @@ demo: build
 # One suite more than cores: suites wait for disks, clocks and other processes. The tests' packages are unpacked on one core, beside the build.
 TESTS_AT_ONCE ?= $(shell expr $$(nproc) + 1)
 test:
-	+$(MAKE) --jobs=2 setup-test build
+	+$(MAKE) --no-print-directory --jobs=2 setup-test build
 	cmake -S . -B $(BUILD) -DLANCET_PYTHON=ON
 	cmake --build $(BUILD)
 	ctest --test-dir $(BUILD) --parallel $(TESTS_AT_ONCE) --output-on-failure --no-tests=error
