@@ -49,8 +49,9 @@ demo: build
 	$(BUILD)/lancet edit data/jobs/demo.yaml
 	$(BUILD)/lancet generate --model out/demo --tokens 8 --prompt "Piranha Games, created in"
 
-# One suite more than cores: suites wait for disks, clocks and other processes. The tests' packages are unpacked on one core, beside the build.
+# One suite more than cores: suites wait for disks, clocks and other processes.
 TESTS_AT_ONCE ?= $(shell expr $$(nproc) + 1)
+# The tests' packages are unpacked on one core: beside the build of what needs none of them.
 test:
 	+$(MAKE) --no-print-directory --jobs=2 setup-test build
 	cmake -S . -B $(BUILD) -DLANCET_PYTHON=ON

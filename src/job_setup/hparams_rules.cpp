@@ -26,8 +26,7 @@ std::vector<std::string> module_names(const Family& family, const WeightRow& row
   const std::string name(module_of(row.name));
   std::vector<std::string> names{name};
   for (const std::vector<NamePrefix>& prefixes : family.other_names)
-    for (const auto& [from, to] : prefixes)
-      if (name.starts_with(from)) names.push_back(cat(to, name.substr(from.size())));
+    if (std::string other = renamed(name, prefixes); other != name) names.push_back(std::move(other));
   return names;
 }
 

@@ -80,10 +80,11 @@ std::string why_not_in_adapter(const ModelConfig& config, WeightId id);
 /// `target_modules` are whole names, so that no other module is touched.
 ///
 /// Throws: ConfigError for what PEFT cannot load (embeddings, positions, vectors, routers and dense layers of models
-/// with experts, quantised experts in one tensor, GPT-NeoX's head, whose name depends on transformers' version), each
-/// named, for options that are none, for changes that are all zero, and by ExcessRank::kRefuse; NumericError for
-/// numbers that are not finite or leave the factors' type; std::logic_error for changes of another shape than their
-/// weight's; CheckpointError when the disk refuses.
+/// with experts, quantised experts in one tensor, gates and ups of experts by parameter, mixers' output projections
+/// where Family::refuses_mixer_lora, GPT-NeoX's head, whose name depends on transformers' version), each named, for
+/// options that are none, for changes that are all zero, and by ExcessRank::kRefuse; NumericError for numbers that are
+/// not finite or leave the factors' type; std::logic_error for changes of another shape than their weight's;
+/// CheckpointError when the disk refuses.
 AdapterReport write_adapter(const std::filesystem::path& folder, const ModelConfig& config,
                             std::span<const WeightChanges> changes, const AdapterOptions& options);
 

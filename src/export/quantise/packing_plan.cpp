@@ -73,18 +73,16 @@ bool stays_precise(const ModelConfig& config, WeightKind kind) {
 /// Adds the modules' other names: programs look for those of their own classes, which files may have otherwise.
 void add_other_names(const Family& family, std::vector<std::string>& modules) {
   const std::vector<std::string> given = modules;
-  const auto add = [&](const std::string& module, std::string_view from, std::string_view to) {
-    std::string other = cat(to, std::string_view(module).substr(from.size()));
-    if (std::ranges::find(modules, other) == modules.end()) modules.push_back(std::move(other));
-  };
-  for (const std::vector<NamePrefix>& names : family.other_names)
+  for (const std::vector<NamePrefix>& names : family.other_names) {
+    std::vector<NamePrefix> back;
     for (const NamePrefix& prefix : names)
-      for (const std::string& module : given) {
-        if (!prefix.to.empty() && module.starts_with(prefix.to))
-          add(module, prefix.to, prefix.from);
-        else if (module.starts_with(prefix.from))
-          add(module, prefix.from, prefix.to);
-      }
+      if (!prefix.to.empty()) back.push_back({prefix.to, prefix.from});
+    for (const std::string& module : given) {
+      const std::string own = renamed(module, back);
+      std::string other = own != module ? own : renamed(module, names);
+      if (std::ranges::find(modules, other) == modules.end()) modules.push_back(std::move(other));
+    }
+  }
 }
 
 /// The head's modules, by all names that the family's files have for it, also where it is tied.
