@@ -72,8 +72,8 @@ def compare(arguments, report):
         tracer = Tracer(model, ids, (first, end), arguments.window)
         assert (tracer.object, [first, end]) == (fact["object_id"], fact["subject_tokens"]), request
         dims = model.embedding.shape[1]
-        samples = [sigma * noise(0, fact["index"], n, end - first, dims) for n in range(arguments.samples)]
-        corrupted, maps = tracer.trace(samples)
+        samples = torch.stack([noise(0, fact["index"], n, end - first, dims) for n in range(arguments.samples)])
+        corrupted, maps = tracer.trace(sigma * samples)
         cells += [abs(corrupted - fact["corrupted"]), abs(tracer.clean_probability - fact["clean"])]
         for kind in KINDS:
             effect = torch.tensor(fact["indirect_effect"][kind], dtype=torch.float64)

@@ -53,7 +53,7 @@ install_browser() {
 
 install_wheels() {
   [ -x .venv/bin/python ] || python3 -m venv .venv
-  .venv/bin/python -m pip install --disable-pip-version-check --quiet -r "$1"
+  .venv/bin/python -m pip install --disable-pip-version-check --quiet --no-compile -r "$1"  # a module is compiled where it is first imported
 }
 
 # Into .venv/beside, which is on nobody's path: other tests' packages would look for these and use them.

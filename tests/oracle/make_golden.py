@@ -17,6 +17,7 @@ Written tensors (F64 unless said; d = hidden size, f = MLP size, n = requests, T
 The metadata entry "job" is JSON: hyper-parameters, contexts and the requests themselves.
 """
 import argparse
+import functools
 import itertools
 import json
 import math
@@ -267,10 +268,14 @@ def edit_layers(model, tokenizer, requests, z, covariances, options):
 # ---- the program ----
 
 
+@functools.cache
+def read_records(path):
+    return json.loads(pathlib.Path(path).read_text("utf-8"))
+
+
 def read_requests(path, indices):
     """CounterFact records as {prompt, subject, target}."""
-    records = json.loads(pathlib.Path(path).read_text("utf-8"))
-    rewrites = [records[index]["requested_rewrite"] for index in indices]
+    rewrites = [read_records(path)[index]["requested_rewrite"] for index in indices]
     return [dict(prompt=r["prompt"], subject=r["subject"], target=r["target_new"]["str"], target_true=r["target_true"]["str"]) for r in rewrites]
 
 

@@ -1,4 +1,4 @@
-"""Decides what `lancet trace` must compute: causal tracing, plain and slow. One row at a time, every run from the embeddings.
+"""Decides what `lancet trace` must compute: causal tracing, plain and slow. Every run from the embeddings, a row for each sample.
 
 Source: Meng et al. 2022, arXiv 2202.05262, section 2 and appendix B, with the protocol of docs/trace.md. Nothing is shared with
 the engine; the noise comes from the generator of docs/trace.md, written down a second time.
@@ -89,37 +89,34 @@ class Tracer:
         return value
 
     def probability(self, added, put_back=()):
-        """Of the object in a run whose subject has `added` on its embeddings; `put_back`: (place, layer, token)."""
+        """Mean, of the object in runs whose subjects have `added` [samples, tokens, dims] on their embeddings; `put_back`: (place, layer, token)."""
 
         def touch(place, layer, value):
             if place == "embedding":
                 value = value.clone()
-                value[0, self.first : self.end] += added.to(value.dtype)
+                value[:, self.first : self.end] += added.to(value.dtype)
             for at in put_back:
                 if at[:2] == (place, layer):
                     value = value.clone()
-                    value[0, at[2]] = self.clean[place, layer][at[2]]
+                    value[:, at[2]] = self.clean[place, layer][at[2]]
             return value
 
-        return forward(self.model, self.ids, touch)[0, -1].softmax(-1)[self.object].item()
+        return forward(self.model, self.ids.expand(len(added), -1), touch)[:, -1].softmax(-1)[:, self.object].mean().item()
 
     def states(self, kind, token, layer):
         place = self.PLACES[kind]
         layers = [layer] if kind == "hidden" else window(layer, self.window, self.model.layers)
         return [(place, one, token) for one in layers]
 
-    def trace(self, samples, kinds=KINDS):
-        """Corrupted probability, and by kind [tokens, layers]; `samples`: noise as it is added."""
-        corrupted = sum(self.probability(added) for added in samples) / len(samples)
+    def trace(self, added, kinds=KINDS):
+        """Corrupted probability, and by kind [tokens, layers]; `added`: noise [samples, tokens, dims] as it is added."""
         maps = {}
         for kind in kinds:
             maps[kind] = torch.zeros(self.ids.shape[1], self.model.layers, dtype=torch.float64)
             for token in range(self.ids.shape[1]):
                 for layer in range(self.model.layers):
-                    states = self.states(kind, token, layer)
-                    total = sum(self.probability(added, states) for added in samples)
-                    maps[kind][token, layer] = total / len(samples)
-        return corrupted, maps
+                    maps[kind][token, layer] = self.probability(added, self.states(kind, token, layer))
+        return self.probability(added), maps
 
 
 @torch.no_grad()
@@ -132,11 +129,11 @@ def make(options):
         ids, first, end = locate(tokenizer, request)
         tracer = Tracer(model, ids, (first, end), options.window)
         dims = model.embedding.shape[1]
-        normal = [noise(options.seed, index, sample, end - first, dims) for sample in range(options.samples)]
-        corrupted, maps = tracer.trace([3 * deviation * one for one in normal])
+        normal = torch.stack([noise(options.seed, index, sample, end - first, dims) for sample in range(options.samples)])
+        corrupted, maps = tracer.trace(3 * deviation * normal)
         out |= {f"{index}.{kind}": restored for kind, restored in maps.items()}
         out[f"{index}.runs"] = torch.tensor([tracer.clean_probability, corrupted], dtype=torch.float64)
-        out[f"{index}.noise"] = torch.stack(normal)
+        out[f"{index}.noise"] = normal
         out[f"{index}.tokens"] = torch.tensor([tracer.object, first, end])
         print(f"fact {index}: {tracer.clean_probability:.4f} clean, {corrupted:.4f} corrupted", flush=True)
     job = dict(requests=requests, kinds=KINDS, samples=options.samples, window=options.window, seed=options.seed)
