@@ -14,7 +14,7 @@ set(LANCET_CALLS_TORCH $<$<CONFIG:RelWithDebInfo>:-O1>)
 # Optimising instrumented code takes three times as long as compiling it, and finds nothing more.
 set(LANCET_SANITIZE -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -O0)
 
-set(LANCET_UNITY 32 CACHE STRING "How many files of a room are compiled together; 1: each alone")
+set(LANCET_UNITY 64 CACHE STRING "How many files of a room are compiled together; 1: each alone")
 # compile_together(TARGET files...): reading headers and what their templates become takes longer than compiling what a file of ours says,
 # so that files of a room share it. Names in a room's anonymous namespaces are therefore the room's.
 # A file with compile options of its own stays alone.

@@ -33,7 +33,7 @@ target_link_libraries(lancet_python PRIVATE lancet_session lancet_studies lancet
 # Named before torch, whatever needs it: tests/cli/test_link_order.py.
 list(GET SENTENCEPIECE_LINK_LIBRARIES 0 _sentencepiece)
 target_link_options(lancet_python PRIVATE "LINKER:--push-state,--no-as-needed,${_sentencepiece},--pop-state")
-target_compile_options(lancet_python PRIVATE ${LANCET_WARNINGS})
+target_compile_options(lancet_python PRIVATE ${LANCET_WARNINGS} ${LANCET_CALLS_TORCH})
 # The process has other libraries: what ours are made of stays inside.
 target_link_options(lancet_python PRIVATE "LINKER:--exclude-libs,ALL")
 

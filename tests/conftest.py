@@ -1,5 +1,6 @@
 """What all Python suites share: a test that skips fails, unless tests/expected_skips.txt says where it may, and a home of their own."""
 import atexit
+import gc
 import os
 import shutil
 import sys
@@ -23,6 +24,8 @@ def leave_home():
 
 
 leave_home()
+# All that transformers' modules are made of was searched for garbage again and again, a third of a second each time.
+gc.set_threshold(10_000, 10, 100)
 
 
 def pytest_addoption(parser):

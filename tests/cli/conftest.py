@@ -4,6 +4,7 @@ import copy
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -24,7 +25,7 @@ SMALL_JOB = {
         "method": "memit",
         "layers": [0, 1],
         "covariance_weight": 20,
-        "values": {"steps": 30, "lr": 0.5, "clamp": 4.0},
+        "values": {"steps": 20, "lr": 0.8, "clamp": 4.0},
         "contexts": ["{}", "The answer is known. {}"],
     },
     "statistics": {"corpus": str(DATA / "requests" / "demo-corpus.txt"), "tokens": 4000},
@@ -129,3 +130,18 @@ def lancet(tmp_path, shared_cache):
 def lancet_alone(tmp_path):
     """With a cache of its own, which is empty."""
     return Lancet(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def shallow(tmp_path_factory):
+    """The demo model's first two layers, where what they know does not matter."""
+    from safetensors.torch import load_file, save_file
+
+    folder = tmp_path_factory.mktemp("shallow") / "model"
+    shutil.copytree(DATA / "demo-model", folder)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"num_hidden_layers": 2}))
+    tensors = load_file(folder / "model.safetensors")
+    kept = {name: tensor for name, tensor in tensors.items() if not re.match(r"model\.layers\.[2-9]", name)}
+    save_file(kept, folder / "model.safetensors", metadata={"format": "pt"})
+    return folder

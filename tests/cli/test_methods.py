@@ -9,7 +9,7 @@ from cached_statistics import read_moments
 from conftest import DATA, run_ok
 from edits import column_ids, edit_files, edits_of, standing
 
-VALUES = {"steps": 30, "lr": 0.5, "clamp": 4.0}
+VALUES = {"steps": 20, "lr": 0.8, "clamp": 4.0}
 LOCATED = {"values": VALUES, "contexts": ["{}", "The answer is known. {}"]}
 AT_THE_MLP = LOCATED | {"values": VALUES | {"clamp": 20.0}}  # the MLP's output is a small part of the layer's
 METHODS = {

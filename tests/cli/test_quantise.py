@@ -1,12 +1,10 @@
 """`lancet quantise`, as a user runs it."""
 import json
-import re
 import shutil
 
 import pytest
 from conftest import DATA
-from safetensors.torch import load_file, save_file
-from test_bad_input import CONFIG, change_config, refuses
+from test_bad_input import CONFIG, refuses
 
 CORPUS = DATA / "requests" / "demo-corpus.txt"
 
@@ -14,18 +12,6 @@ CORPUS = DATA / "requests" / "demo-corpus.txt"
 def quantise(lancet, model, *arguments, out="quantised"):
     common = ["--corpus", CORPUS, "--tokens", 4000, "--devices", "cpu"]
     return lancet.run("quantise", model, *common, "--out", lancet.folder / out, *arguments)
-
-
-@pytest.fixture(scope="module")
-def shallow(tmp_path_factory):
-    """The demo model's first two layers, where what they know does not matter."""
-    folder = tmp_path_factory.mktemp("shallow") / "model"
-    shutil.copytree(DATA / "demo-model", folder)
-    change_config(folder, num_hidden_layers=2)
-    tensors = load_file(folder / "model.safetensors")
-    kept = {name: tensor for name, tensor in tensors.items() if not re.match(r"model\.layers\.[2-9]", name)}
-    save_file(kept, folder / "model.safetensors", metadata={"format": "pt"})
-    return folder
 
 
 @pytest.fixture

@@ -42,12 +42,15 @@ TEST(HostSolves, AWholeEditHasTheSameBits) {
   const TinyModel tiny(kSixDeep);
   const std::vector<at::Device> fake = fake_devices(3);
   const at::Device cpu = Placement::host();
+  const auto expect_same = [&](const std::vector<at::Device>& devices, std::optional<Quantiser> quantiser) {
+    expect_same_bits(run_edit(tiny, devices, alone(), quantiser, SolveOn::kHost),
+                     run_edit(tiny, devices, alone(), quantiser),
+                     plan_placement(6, devices, at::kDouble).description());
+  };
   for (const std::vector<at::Device>& devices :
        {std::vector{fake[0]}, {fake[0], fake[1]}, fake, {fake[0], cpu}, {cpu, fake[0]}, {fake[0], cpu, fake[1]}})
-    for (const std::optional<Quantiser> quantiser : {std::optional<Quantiser>(), std::optional(Quantiser::kNf4)})
-      expect_same_bits(run_edit(tiny, devices, alone(), quantiser, SolveOn::kHost),
-                       run_edit(tiny, devices, alone(), quantiser),
-                       plan_placement(6, devices, at::kDouble).description());
+    expect_same(devices, {});
+  for (const std::vector<at::Device>& devices : {fake, {fake[0], cpu, fake[1]}}) expect_same(devices, Quantiser::kNf4);
 }
 
 /// Each rank decides by its own machine: all, one or none of them may solve on the host.

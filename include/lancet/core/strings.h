@@ -7,16 +7,33 @@
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 namespace lancet {
 
-/// Everything streamed into one string: cat("layer ", 3, " of ", 8).
+/// Appends what a stream would print: without one where it is text or a whole number, which it is nearly always.
+template <typename Part>
+void append_text(std::string& text, const Part& part) {
+  if constexpr (std::is_convertible_v<const Part&, std::string_view>) {
+    text += std::string_view(part);
+  } else if constexpr (std::is_same_v<Part, char>) {
+    text += part;
+  } else if constexpr (std::is_integral_v<Part> && sizeof(Part) > 1) {
+    text += std::to_string(part);
+  } else {
+    std::ostringstream out;
+    out << part;
+    text += std::move(out).str();
+  }
+}
+
+/// Everything in one string: cat("layer ", 3, " of ", 8).
 template <typename... Parts>
 std::string cat(const Parts&... parts) {
-  std::ostringstream out;
-  (out << ... << parts);
-  return std::move(out).str();
+  std::string text;
+  (append_text(text, parts), ...);
+  return text;
 }
 
 /// "a, b, c".
