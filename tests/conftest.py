@@ -24,7 +24,7 @@ def leave_home():
 
 
 leave_home()
-# All that transformers' modules are made of was searched for garbage again and again, a third of a second each time.
+# Else all that transformers' modules are made of is searched for garbage again and again, a third of a second each time.
 gc.set_threshold(10_000, 10, 100)
 
 

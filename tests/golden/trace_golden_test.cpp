@@ -1,4 +1,4 @@
-// lancet against tests/oracle/golden/trace.py: causal tracing one row at a time, written plainly in Python, in f64.
+// lancet against tests/oracle/golden/trace.py: causal tracing, written plainly in Python, in f64.
 #include <gtest/gtest.h>
 #include <torch/types.h>
 

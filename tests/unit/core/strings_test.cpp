@@ -2,13 +2,29 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <limits>
+#include <sstream>
 
 namespace lancet {
 namespace {
 
-TEST(Strings, CatStreamsEverything) {
+TEST(Strings, CatPutsEverythingTogether) {
   EXPECT_EQ(cat("layer ", 3, " of ", size_t{8}, ' ', 0.5, std::string_view("!")), "layer 3 of 8 0.5!");
+  EXPECT_EQ(cat(), "");
+}
+
+TEST(Strings, CatIsWhatAStreamPrints) {
+  const auto expect_streamed = [](const auto&... parts) {
+    std::ostringstream out;
+    (out << ... << parts);
+    EXPECT_EQ(cat(parts...), out.str());
+  };
+  expect_streamed("text", std::string("a\0b", 3), std::string_view("view"), 'c', true, false);
+  expect_streamed(int8_t{'s'}, uint8_t{'u'}, int16_t{-300}, uint16_t{60'000}, -1, 3u);
+  expect_streamed(std::numeric_limits<int64_t>::min(), ' ', std::numeric_limits<uint64_t>::max());
+  expect_streamed(0.1f, ' ', 1e300, ' ', 1.0, ' ', -2.5, ' ', std::numeric_limits<double>::infinity());
+  expect_streamed(std::filesystem::path("two words"));
 }
 
 TEST(Strings, JoinPutsSeparatorsBetween) {

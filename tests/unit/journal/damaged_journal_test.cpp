@@ -177,43 +177,43 @@ TEST_F(ForgedJournal, OfWrongNumbers) {
 }
 
 TEST_F(ForgedJournal, OfReportsThatNoBatchHas) {
-  using Json = nlohmann::ordered_json;
-  const Json whole = Json::parse(entries[kBatch]);
-  const auto expect_place_refused = [&](const std::string& place, const Json& value, const std::string& words) {
-    Json changed = whole;
-    changed[Json::json_pointer(place)] = value;
+  using Document = nlohmann::ordered_json;
+  const Document whole = Document::parse(entries[kBatch]);
+  const auto expect_place_refused = [&](const std::string& place, const Document& value, const std::string& words) {
+    Document changed = whole;
+    changed[Document::json_pointer(place)] = value;
     expect_entry_refused(kBatch, changed.dump(), words);
   };
-  const std::vector<std::pair<std::string, Json>> cases{{"/report", Json::object()},
-                                                        {"/report/seconds", nullptr},
-                                                        {"/report/outcome", 3},
-                                                        {"/report/outcome/requests", nullptr},
-                                                        {"/report/outcome/requests/0", Json::array({25})},
-                                                        {"/report/outcome/requests/0/0", -1},
-                                                        {"/report/outcome/requests/0/1", "4.5"},
-                                                        {"/report/outcome/requests/0/5", Json::object()},
-                                                        {"/report/outcome/requests/0/6", nullptr},
-                                                        {"/report/outcome/requests/1/8/0", 3},
-                                                        {"/report/outcome/chosen", Json::object()},
-                                                        {"/report/outcome/values/1", int64_t{1} << 62},
-                                                        {"/report/outcome/columns", nullptr},
-                                                        {"/report/outcome/columns/0", 0.5},
-                                                        {"/report/outcome/columns/0", -1},
-                                                        {"/report/outcome/shared_keys/0/1/0/0", "0"},
-                                                        {"/report/outcome/warnings/0", Json::array()},
-                                                        {"/report/right_after", 3},
-                                                        {"/report/right_after/efficacy", Json::array({1.0})},
-                                                        {"/report/first_batch", Json::array()},
-                                                        {"/report/growth/0/0", nullptr}};
+  const std::vector<std::pair<std::string, Document>> cases{{"/report", Document::object()},
+                                                            {"/report/seconds", nullptr},
+                                                            {"/report/outcome", 3},
+                                                            {"/report/outcome/requests", nullptr},
+                                                            {"/report/outcome/requests/0", Document::array({25})},
+                                                            {"/report/outcome/requests/0/0", -1},
+                                                            {"/report/outcome/requests/0/1", "4.5"},
+                                                            {"/report/outcome/requests/0/5", Document::object()},
+                                                            {"/report/outcome/requests/0/6", nullptr},
+                                                            {"/report/outcome/requests/1/8/0", 3},
+                                                            {"/report/outcome/chosen", Document::object()},
+                                                            {"/report/outcome/values/1", int64_t{1} << 62},
+                                                            {"/report/outcome/columns", nullptr},
+                                                            {"/report/outcome/columns/0", 0.5},
+                                                            {"/report/outcome/columns/0", -1},
+                                                            {"/report/outcome/shared_keys/0/1/0/0", "0"},
+                                                            {"/report/outcome/warnings/0", Document::array()},
+                                                            {"/report/right_after", 3},
+                                                            {"/report/right_after/efficacy", Document::array({1.0})},
+                                                            {"/report/first_batch", Document::array()},
+                                                            {"/report/growth/0/0", nullptr}};
   for (const auto& [place, value] : cases) expect_place_refused(place, value, "report");
-  for (const Json& place : {Json(2), Json(1'000'000'000), Json(uint64_t{1} << 40)}) {
+  for (const Document& place : {Document(2), Document(1'000'000'000), Document(uint64_t{1} << 40)}) {
     expect_place_refused("/report/outcome/columns/0", place, "report.outcome.columns: expected a place among 2 edits");
     expect_place_refused("/report/outcome/shared_keys/0/1/0/0", place, "report.outcome.shared_keys: expected a place");
   }
   for (const size_t n : {1, 3})
     expect_place_refused("/report", some_report(n), "report.outcome.requests: expected 2, as many as edits");
   for (const char* key : {"requests", "columns", "values"}) {
-    Json changed = whole;
+    Document changed = whole;
     changed["report"]["outcome"].erase(key);
     expect_entry_refused(kBatch, changed.dump(), cat("report.outcome.", key));
   }

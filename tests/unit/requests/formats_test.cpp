@@ -217,15 +217,15 @@ TEST_F(WrittenRequests, AreRefusedWithASlipInAKeyAndMayHaveOtherKeys) {
 }
 
 /// Each place of a key in a document, by what leads there; names of sections are the data set's own.
-void find_keys(const nlohmann::ordered_json& json, const nlohmann::ordered_json::json_pointer& at,
+void find_keys(const nlohmann::ordered_json& document, const nlohmann::ordered_json::json_pointer& at,
                std::vector<nlohmann::ordered_json::json_pointer>& found) {
-  if (json.is_array())
-    for (size_t i = 0; i < json.size(); ++i) find_keys(json[i], at / i, found);
-  if (!json.is_object()) return;
+  if (document.is_array())
+    for (size_t i = 0; i < document.size(); ++i) find_keys(document[i], at / i, found);
+  if (!document.is_object()) return;
   const bool has_sections = !at.empty() &&
                             (at.back().starts_with("locality") || at.back().starts_with("portability")) &&
-                            !json.contains("New Question");
-  for (const auto& [key, value] : json.items()) {
+                            !document.contains("New Question");
+  for (const auto& [key, value] : document.items()) {
     if (key.size() > 5 && !has_sections) found.push_back(at / key);
     find_keys(value, at / key, found);
   }
