@@ -75,6 +75,12 @@ def run_lancet(folder, *arguments):
     return subprocess.CompletedProcess(command, *server().run(folder, command[1:], limit_s=LIMIT_S))
 
 
+def change_config(model, **changes):
+    path = model / "config.json"
+    config = json.loads(path.read_text()) | changes
+    path.write_text(json.dumps(config))
+
+
 class Lancet:
     """Runs the program; jobs live in a folder of the test's own, and so does the statistics cache where no other is named."""
 
@@ -139,8 +145,7 @@ def shallow(tmp_path_factory):
 
     folder = tmp_path_factory.mktemp("shallow") / "model"
     shutil.copytree(DATA / "demo-model", folder)
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps(config | {"num_hidden_layers": 2}))
+    change_config(folder, num_hidden_layers=2)
     tensors = load_file(folder / "model.safetensors")
     kept = {name: tensor for name, tensor in tensors.items() if not re.match(r"model\.layers\.[2-9]", name)}
     save_file(kept, folder / "model.safetensors", metadata={"format": "pt"})

@@ -5,7 +5,7 @@ import os
 import struct
 
 import pytest
-from conftest import DATA
+from conftest import DATA, change_config
 from pages import documents_of
 
 CONFIG, CHECKPOINT, PLACEMENT, NUMERIC = 2, 3, 4, 5
@@ -278,12 +278,6 @@ def test_only_pickled_weights(lancet):
     model = lancet.copy_model()
     (model / "model.safetensors").rename(model / "pytorch_model.bin")
     refuses(lancet, lancet.edit(lancet.job(model=str(model))), CHECKPOINT, "pytorch_model.bin", "save_pretrained")
-
-
-def change_config(model, **changes):
-    path = model / "config.json"
-    config = json.loads(path.read_text()) | changes
-    path.write_text(json.dumps(config))
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,9 @@ import subprocess
 import sys
 
 import pytest
-from conftest import DATA, LANCET, ROOT
+from conftest import DATA, LANCET, ROOT, change_config
 from edits import edit_files
 from program_server import KEPT_MEMORY, ProgramServer
-from test_bad_input import change_config
 from test_docs import shown_commands
 
 PAGE = (ROOT / "docs" / "getting-started.md").read_text()

@@ -3,8 +3,8 @@ import json
 
 import pytest
 import yaml
-from conftest import DATA
-from test_bad_input import CHECKPOINT, CONFIG, change_config, refuses
+from conftest import DATA, change_config
+from test_bad_input import CHECKPOINT, CONFIG, refuses
 from test_presets import bare_model
 
 FACTS = DATA / "requests" / "demo.json"

@@ -6,12 +6,11 @@ import pytest
 import torch
 import yaml
 from cached_statistics import read_moments
-from conftest import DATA, run_ok
+from conftest import DATA, SMALL_JOB, run_ok
 from edits import column_ids, edit_files, edits_of, standing
 
-VALUES = {"steps": 20, "lr": 0.8, "clamp": 4.0}
-LOCATED = {"values": VALUES, "contexts": ["{}", "The answer is known. {}"]}
-AT_THE_MLP = LOCATED | {"values": VALUES | {"clamp": 20.0}}  # the MLP's output is a small part of the layer's
+LOCATED = {key: SMALL_JOB["editor"][key] for key in ("values", "contexts")}
+AT_THE_MLP = LOCATED | {"values": LOCATED["values"] | {"clamp": 20.0}}  # the MLP's output is a small part of the layer's
 METHODS = {
     "memit": {"layers": [0, 1], "covariance_weight": 20, "history": True, **LOCATED},
     "rome": {"layers": [1], **AT_THE_MLP},

@@ -4,7 +4,7 @@ import xml.etree.ElementTree
 
 import pytest
 import yaml
-from conftest import DATA
+from conftest import DATA, SMALL_JOB
 from edits import edit_files
 
 CONFIG, CHECKPOINT, NUMERIC = 2, 3, 5
@@ -182,7 +182,7 @@ def test_bad_input(lancet):
     refuses(tune_job(lancet, search={"values.lr": 1}), CONFIG, "values.lr", "list")
     refuses(tune_job(lancet, search={"layers.first": [1, 2]}), CONFIG, "tune.search: layers.first: layers is a list, expected a map")
     refuses(tune_job(lancet, search={"layers": [[0, 1], [99]]}), CONFIG, "editor.layers: 99")
-    refuses(tune_job(lancet, search={"values.lr": [0.8]}), CONFIG, "nothing to choose from")
+    refuses(tune_job(lancet, search={"values.lr": [SMALL_JOB["editor"]["values"]["lr"]]}), CONFIG, "nothing to choose from")
     refuses(tune_job(lancet, objective=["efficacy"]), CONFIG, "efficacy_prob")
     requests = [{"prompt": "{}, created in", "subject": "Piranha Games", "target": "London"}] * 1
     refuses(tune_job(lancet, requests=requests, objective=["efficacy_prob"]), CONFIG, "efficacy_prob", "target_true")

@@ -2,8 +2,8 @@
 
     golden_metrics.py --model DIR --requests demo.json --deltas memit.safetensors --out FOLDER
 
-Every text is tokenised as one string and run alone, as the public codes do it; the forward is make_golden.py's. Measured are
-the demo model and the same with the weight changes `delta.<layer>` of --deltas, which FOLDER/edited holds as a checkpoint.
+Every text is tokenised as one string and run alone, as the public codes do it, but for prompts that the model writes behind: those
+of as many tokens stand side by side. The forward is make_golden.py's. Measured are the demo model and the same with the weight changes `delta.<layer>` of --deltas, which FOLDER/edited holds as a checkpoint.
 
 FOLDER/examples.txt: questions with answers, which multi-hop questions are asked behind.
 FOLDER/metrics.json:
@@ -379,6 +379,7 @@ def ultraedit(model, request):
 
 
 def prompts_written_behind(request):
+    """Those of all protocols, to be written behind together; one that is missing here is written behind by itself."""
     questions = request["multihop"] + [probe for section in request["portability"] if section["name"] == "facts" for probe in section["probes"]]
     asked = [prompt_of(request), *request["paraphrases"], *(question["prompt"] for question in questions)]
     return asked + [way.replace("{}", asked[0]) for way in WAYS.values()] + [behind_examples(question) for question in request["multihop"]]

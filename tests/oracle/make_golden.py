@@ -275,7 +275,8 @@ def read_records(path):
 
 def read_requests(path, indices):
     """CounterFact records as {prompt, subject, target}."""
-    rewrites = [read_records(path)[index]["requested_rewrite"] for index in indices]
+    records = read_records(path)
+    rewrites = [records[index]["requested_rewrite"] for index in indices]
     return [dict(prompt=r["prompt"], subject=r["subject"], target=r["target_new"]["str"], target_true=r["target_true"]["str"]) for r in rewrites]
 
 

@@ -89,7 +89,7 @@ class Tracer:
         return value
 
     def probability(self, added, put_back=()):
-        """Mean, of the object in runs whose subjects have `added` [samples, tokens, dims] on their embeddings; `put_back`: (place, layer, token)."""
+        """The object's, mean over runs whose subjects have `added` [samples, tokens, dims] on their embeddings; `put_back`: (place, layer, token)."""
 
         def touch(place, layer, value):
             if place == "embedding":
