@@ -5,28 +5,6 @@
 namespace lancet {
 namespace {
 
-using enum WeightKind;
-
-constexpr WeightRow kRoutedByQwen[] = {{kRouter, "model.layers.{}.mlp.gate.weight"},
-                                       {kGate, "model.layers.{}.mlp.experts.{}.gate_proj.weight"},
-                                       {kUp, "model.layers.{}.mlp.experts.{}.up_proj.weight"},
-                                       {kDown, "model.layers.{}.mlp.experts.{}.down_proj.weight"},
-                                       {kGate, "model.layers.{}.mlp.experts.gate_up_proj", Layout::kByExpert},
-                                       {kUp, "model.layers.{}.mlp.experts.gate_up_proj", Layout::kByExpert},
-                                       {kDown, "model.layers.{}.mlp.experts.down_proj", Layout::kByExpert}};
-constexpr WeightRow kSwitched[] = {{kSharedGate, "model.layers.{}.mlp.shared_expert.gate_proj.weight"},
-                                   {kSharedUp, "model.layers.{}.mlp.shared_expert.up_proj.weight"},
-                                   {kSharedDown, "model.layers.{}.mlp.shared_expert.down_proj.weight"},
-                                   {kSharedSwitch, "model.layers.{}.mlp.shared_expert_gate.weight"}};
-constexpr WeightRow kShared[] = {{kSharedGate, "model.layers.{}.mlp.shared_experts.gate_proj.weight"},
-                                 {kSharedUp, "model.layers.{}.mlp.shared_experts.up_proj.weight"},
-                                 {kSharedDown, "model.layers.{}.mlp.shared_experts.down_proj.weight"}};
-constexpr WeightRow kCorrection[] = {{kRouterBias, "model.layers.{}.mlp.gate.e_score_correction_bias"}};
-constexpr WeightRow kRoutedByMixtral[] = {{kRouter, "model.layers.{}.block_sparse_moe.gate.weight"},
-                                          {kGate, "model.layers.{}.block_sparse_moe.experts.{}.w1.weight"},
-                                          {kUp, "model.layers.{}.block_sparse_moe.experts.{}.w3.weight"},
-                                          {kDown, "model.layers.{}.block_sparse_moe.experts.{}.w2.weight"}};
-
 /// Groups of equal size, each with as many experts as its score is a sum of, and enough in those that are chosen.
 void check_groups(ConfigReader& keys, const ExpertsConfig& experts) {
   const int64_t groups = experts.groups;
@@ -49,12 +27,6 @@ std::vector<bool> layers_with_experts(ConfigReader& keys, int64_t n_layers) {
 
 }  // namespace
 
-const Rows kQwenExperts{kRoutedByQwen};
-const Rows kSwitchedExpert{kSwitched};
-const Rows kSharedExperts{kShared};
-const Rows kRouterCorrection{kCorrection};
-const Rows kMixtralExperts{kRoutedByMixtral};
-
 void read_qwen_experts(ConfigReader& keys, ModelConfig& config, ExpertsConfig defaults) {
   const char* count = keys.has("num_local_experts") ? "num_local_experts" : "num_experts";  // transformers 5, 4
   const int64_t default_size = defaults.d_ffn;
@@ -63,12 +35,6 @@ void read_qwen_experts(ConfigReader& keys, ModelConfig& config, ExpertsConfig de
   config.experts.d_ffn = keys.size("moe_intermediate_size", kMostWide, default_size);
   config.experts.sums_to_one = sums_to_one ? keys.flag_or_true("norm_topk_prob") : keys.flag("norm_topk_prob");
   config.experts.layers = layers_with_experts(keys, config.n_layers);
-}
-
-std::vector<std::string_view> qwen_expert_keys(std::vector<std::string_view> others) {
-  others.insert(others.end(), {"num_experts", "num_local_experts", "num_experts_per_tok", "moe_intermediate_size",
-                               "norm_topk_prob", "decoder_sparse_step", "mlp_only_layers"});
-  return others;
 }
 
 void read_grouped_experts(ConfigReader& keys, ModelConfig& config, const ExpertsConfig& defaults) {
@@ -88,12 +54,6 @@ void read_corrected_experts(ConfigReader& keys, ModelConfig& config, const Exper
   config.experts.choice_bias = true;
   config.experts.sums_to_one = keys.flag_or_true("norm_topk_prob");
   config.experts.added_to_sum = 1e-20;
-}
-
-std::vector<std::string_view> corrected_expert_keys(std::vector<std::string_view> others) {
-  others.insert(others.end(), {"n_routed_experts", "num_local_experts", "num_experts_per_tok", "moe_intermediate_size",
-                               "norm_topk_prob", "routed_scaling_factor", "n_group", "topk_group", "n_shared_experts"});
-  return others;
 }
 
 void read_first_dense(ConfigReader& keys, ModelConfig& config, int64_t default_dense) {

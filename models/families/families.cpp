@@ -1,5 +1,8 @@
 #include "lancet/models/families.h"
 
+#include <array>
+#include <tuple>
+
 #include "family_list.h"
 
 namespace lancet {
@@ -53,12 +56,9 @@ constexpr std::string_view kRefused[] = {"attn_logit_softcapping",
 
 }  // namespace
 
-std::span<const Family> families() {
-  static const std::vector<Family> kFamilies = [] {
-    std::vector<Family> made;
-    for (MakeFamily* make : {LANCET_FAMILIES}) made.push_back(make());
-    return made;
-  }();
+std::span<const Family* const> families() {
+  static constexpr auto kFamilies =
+      std::apply([](const auto&... family) { return std::array{&family...}; }, std::tie(LANCET_FAMILIES));
   return kFamilies;
 }
 

@@ -1,4 +1,4 @@
-// The families' functions. Of two that are equally near to a config.json that no family reads the first is named.
+// The families. Of two that are equally near to a config.json that no family reads the first is named.
 #pragma once
 
 #include "lancet/models/families.h"
@@ -13,7 +13,6 @@ namespace lancet {
       qwen3_next, qwen2_moe, olmoe, granite_moe, glm4_moe, ernie4_5_moe, phimoe, gpt_oss, deepseek_v2, deepseek_v3, \
       glm4_moe_lite, youtu, minicpm3, lfm2, lfm2_moe, bamba, falcon_h1, granite_hybrid, jamba, nemotron_h
 
-using MakeFamily = Family();
-MakeFamily LANCET_FAMILIES;
+extern const Family LANCET_FAMILIES;
 
 }  // namespace lancet

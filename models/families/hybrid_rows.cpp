@@ -8,23 +8,6 @@
 namespace lancet {
 namespace {
 
-using enum WeightKind;
-
-constexpr WeightRow kGatedAttention[] = {{kAttnNorm, "model.layers.{}.input_layernorm.weight"},
-                                         {kQuery, "model.layers.{}.self_attn.q_proj.weight", Layout::kByQueryHead},
-                                         {kAttnGate, "model.layers.{}.self_attn.q_proj.weight", Layout::kByQueryHead},
-                                         {kKey, "model.layers.{}.self_attn.k_proj.weight"},
-                                         {kValue, "model.layers.{}.self_attn.v_proj.weight"},
-                                         {kQueryNorm, "model.layers.{}.self_attn.q_norm.weight"},
-                                         {kKeyNorm, "model.layers.{}.self_attn.k_norm.weight"},
-                                         {kAttnOut, "model.layers.{}.self_attn.o_proj.weight"}};
-constexpr WeightRow kMixer[] = {{kMixerTaps, "model.layers.{}.linear_attn.conv1d.weight"},
-                                {kMixerDecayBias, "model.layers.{}.linear_attn.dt_bias"},
-                                {kMixerDecayScale, "model.layers.{}.linear_attn.A_log"},
-                                {kMixerNorm, "model.layers.{}.linear_attn.norm.weight"},
-                                {kMixerOut, "model.layers.{}.linear_attn.out_proj.weight"}};
-constexpr WeightRow kMlpNorms[] = {{kMlpNorm, "model.layers.{}.post_attention_layernorm.weight"}};
-
 std::vector<bool> layers_by_interval(ConfigReader& keys, int64_t n_layers) {
   const int64_t interval = keys.positive("full_attention_interval", 4);
   std::vector<bool> layers;
@@ -33,17 +16,6 @@ std::vector<bool> layers_by_interval(ConfigReader& keys, int64_t n_layers) {
 }
 
 }  // namespace
-
-const Rows kHybridAttention{kGatedAttention};
-const Rows kHybridMixer{kMixer};
-const Rows kHybridMlpNorm{kMlpNorms};
-
-std::vector<std::string_view> hybrid_keys(std::initializer_list<std::string_view> more) {
-  return with_keys(llama_keys({"attention_bias", "layer_types", "full_attention_interval", "attn_output_gate",
-                               "linear_conv_kernel_dim", "linear_key_head_dim", "linear_value_head_dim",
-                               "linear_num_key_heads", "linear_num_value_heads"}),
-                   more);
-}
 
 std::vector<bool> layers_with_mixer(ConfigReader& keys, int64_t n_layers, std::initializer_list<std::string_view> names,
                                     const std::function<std::vector<bool>(ConfigReader&)>& otherwise) {

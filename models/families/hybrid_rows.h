@@ -12,12 +12,31 @@
 
 namespace lancet {
 
-extern const Rows kHybridAttention;  ///< norm before it, projections, gates, norms of heads
-extern const Rows kHybridMixer;      ///< all but the projections from the hidden state
-extern const Rows kHybridMlpNorm;
+/// Norm before it, projections, gates, norms of heads.
+inline constexpr WeightRow kHybridAttention[] = {
+    {kAttnNorm, "model.layers.{}.input_layernorm.weight"},
+    {kQuery, "model.layers.{}.self_attn.q_proj.weight", Layout::kByQueryHead},
+    {kAttnGate, "model.layers.{}.self_attn.q_proj.weight", Layout::kByQueryHead},
+    {kKey, "model.layers.{}.self_attn.k_proj.weight"},
+    {kValue, "model.layers.{}.self_attn.v_proj.weight"},
+    {kQueryNorm, "model.layers.{}.self_attn.q_norm.weight"},
+    {kKeyNorm, "model.layers.{}.self_attn.k_norm.weight"},
+    {kAttnOut, "model.layers.{}.self_attn.o_proj.weight"}};
+/// All but the projections from the hidden state.
+inline constexpr WeightRow kHybridMixer[] = {{kMixerTaps, "model.layers.{}.linear_attn.conv1d.weight"},
+                                             {kMixerDecayBias, "model.layers.{}.linear_attn.dt_bias"},
+                                             {kMixerDecayScale, "model.layers.{}.linear_attn.A_log"},
+                                             {kMixerNorm, "model.layers.{}.linear_attn.norm.weight"},
+                                             {kMixerOut, "model.layers.{}.linear_attn.out_proj.weight"}};
+inline constexpr WeightRow kHybridMlpNorm[] = {{kMlpNorm, "model.layers.{}.post_attention_layernorm.weight"}};
 
 /// Llama's keys, and those of mixers.
-std::vector<std::string_view> hybrid_keys(std::initializer_list<std::string_view> more);
+constexpr KeyList hybrid_keys(std::initializer_list<std::string_view> more) {
+  return with_keys(llama_keys({"attention_bias", "layer_types", "full_attention_interval", "attn_output_gate",
+                               "linear_conv_kernel_dim", "linear_key_head_dim", "linear_value_head_dim",
+                               "linear_num_key_heads", "linear_num_value_heads"}),
+                   more);
+}
 
 /// Which layers have a mixer: those that `layer_types` gives one of the names (others have one of attention's), or what
 /// `otherwise` says where it is left out.

@@ -9,23 +9,6 @@
 namespace lancet {
 namespace {
 
-using enum WeightKind;
-
-bool has_query_vector(const ModelConfig& config, int64_t) { return config.latent.query_rank > 0; }
-bool lacks_query_vector(const ModelConfig& config, int64_t) { return config.latent.query_rank == 0; }
-
-constexpr auto kUsual = Layout::kRows;
-constexpr WeightRow kBlockRows[] = {{kAttnNorm, "model.layers.{}.input_layernorm.weight"},
-                                    {kQueryDown, "model.layers.{}.self_attn.q_a_proj.weight"},
-                                    {kQueryDownNorm, "model.layers.{}.self_attn.q_a_layernorm.weight"},
-                                    {kQuery, "model.layers.{}.self_attn.q_b_proj.weight", kUsual, has_query_vector},
-                                    {kQuery, "model.layers.{}.self_attn.q_proj.weight", kUsual, lacks_query_vector},
-                                    {kKeyValueDown, "model.layers.{}.self_attn.kv_a_proj_with_mqa.weight"},
-                                    {kKeyValueDownNorm, "model.layers.{}.self_attn.kv_a_layernorm.weight"},
-                                    {kKeyValueUp, "model.layers.{}.self_attn.kv_b_proj.weight"},
-                                    {kAttnOut, "model.layers.{}.self_attn.o_proj.weight"},
-                                    {kMlpNorm, "model.layers.{}.post_attention_layernorm.weight"}};
-
 /// What scores grow by with YaRN, whose cosines and sines then grow the less (mscale_all_dim).
 double score_growth(ConfigReader& keys, const RopeConfig& rope) {
   if (rope.scaling == RopeConfig::Scaling::kNone) return 1;
@@ -68,14 +51,6 @@ void check_heads(ConfigReader& keys, const ModelConfig& config) {
 }
 
 }  // namespace
-
-const Rows kLatentBlock{kBlockRows};
-
-std::vector<std::string_view> latent_keys(std::initializer_list<std::string_view> more) {
-  return with_keys(llama_keys({"kv_lora_rank", "q_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "qk_head_dim",
-                               "v_head_dim", "rope_interleave", "attention_bias"}),
-                   more);
-}
 
 void read_latent_fields(ConfigReader& keys, ModelConfig& config, const LatentDefaults& defaults) {
   read_sizes(keys, config, {.default_positions = defaults.positions, .default_heads = defaults.heads});

@@ -8,10 +8,28 @@
 
 namespace lancet {
 
-extern const Rows kLatentBlock;  ///< norms before attention and MLP, attention's projections and their norms
+inline bool has_query_vector(const ModelConfig& config, int64_t) { return config.latent.query_rank > 0; }
+inline bool lacks_query_vector(const ModelConfig& config, int64_t) { return config.latent.query_rank == 0; }
+
+/// Norms before attention and MLP, attention's projections and their norms.
+inline constexpr WeightRow kLatentBlock[] = {
+    {kAttnNorm, "model.layers.{}.input_layernorm.weight"},
+    {kQueryDown, "model.layers.{}.self_attn.q_a_proj.weight"},
+    {kQueryDownNorm, "model.layers.{}.self_attn.q_a_layernorm.weight"},
+    {kQuery, "model.layers.{}.self_attn.q_b_proj.weight", Layout::kRows, has_query_vector},
+    {kQuery, "model.layers.{}.self_attn.q_proj.weight", Layout::kRows, lacks_query_vector},
+    {kKeyValueDown, "model.layers.{}.self_attn.kv_a_proj_with_mqa.weight"},
+    {kKeyValueDownNorm, "model.layers.{}.self_attn.kv_a_layernorm.weight"},
+    {kKeyValueUp, "model.layers.{}.self_attn.kv_b_proj.weight"},
+    {kAttnOut, "model.layers.{}.self_attn.o_proj.weight"},
+    {kMlpNorm, "model.layers.{}.post_attention_layernorm.weight"}};
 
 /// Llama's keys, and those of latent attention.
-std::vector<std::string_view> latent_keys(std::initializer_list<std::string_view> more);
+constexpr KeyList latent_keys(std::initializer_list<std::string_view> more) {
+  return with_keys(llama_keys({"kv_lora_rank", "q_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "qk_head_dim",
+                               "v_head_dim", "rope_interleave", "attention_bias"}),
+                   more);
+}
 
 /// What latent attention is where config.json says nothing. A value_dim of 0: the hidden size's share of a head.
 struct LatentDefaults {

@@ -37,13 +37,13 @@ std::string nearest_family(const Json& json) {
   const Family* nearest = nullptr;
   std::vector<std::string> fewest;
   int64_t most_shared = -std::ssize(json);
-  for (const Family& family : families()) {
-    std::vector<std::string> unknown = unknown_keys(json, family);
-    const int64_t shared = std::count_if(family.understood_keys.begin(), family.understood_keys.end(),
+  for (const Family* family : families()) {
+    std::vector<std::string> unknown = unknown_keys(json, *family);
+    const int64_t shared = std::count_if(family->understood_keys.begin(), family->understood_keys.end(),
                                          [&](std::string_view key) { return json.contains(key); }) -
                            std::ssize(unknown);
     if (nearest != nullptr && shared <= most_shared) continue;
-    nearest = &family;
+    nearest = family;
     fewest = std::move(unknown);
     most_shared = shared;
   }
@@ -72,11 +72,11 @@ const Family* find_family(const Json& json, ConfigReader& keys, std::vector<std:
     architecture = (*list)[0].get<std::string>();
   const std::string model_type = keys.text("model_type", "");
   std::vector<std::string> known;
-  for (const Family& family : families()) {
-    if (contains(family.architectures, architecture) ||
-        (!keys.has("architectures") && contains(family.model_types, model_type)))
-      return &family;
-    known.emplace_back(family.architectures.front());
+  for (const Family* family : families()) {
+    if (contains(family->architectures, architecture) ||
+        (!keys.has("architectures") && contains(family->model_types, model_type)))
+      return family;
+    known.emplace_back(family->architectures.front());
   }
   problems.push_back(unknown_family(json, architecture.empty() ? model_type : architecture, known));
   return nullptr;

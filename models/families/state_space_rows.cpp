@@ -7,25 +7,6 @@
 namespace lancet {
 namespace {
 
-using enum WeightKind;
-constexpr WeightRow kOutsideRows[] = {
-    {kEmbedding, "model.embed_tokens.weight"}, {kFinalNorm, "model.final_layernorm.weight"}, {kHead, "lm_head.weight"}};
-constexpr WeightRow kMixerRows[] = {
-    {kMixerGate, "model.layers.{}.mamba.in_proj.weight"},  {kMixerValue, "model.layers.{}.mamba.in_proj.weight"},
-    {kMixerKey, "model.layers.{}.mamba.in_proj.weight"},   {kMixerQuery, "model.layers.{}.mamba.in_proj.weight"},
-    {kMixerStep, "model.layers.{}.mamba.in_proj.weight"},  {kMixerTaps, "model.layers.{}.mamba.conv1d.weight"},
-    {kMixerTapsBias, "model.layers.{}.mamba.conv1d.bias"}, {kMixerDecayBias, "model.layers.{}.mamba.dt_bias"},
-    {kMixerDecayScale, "model.layers.{}.mamba.A_log"},     {kMixerSkip, "model.layers.{}.mamba.D"},
-    {kMixerNorm, "model.layers.{}.mamba.norm.weight"},     {kMixerOut, "model.layers.{}.mamba.out_proj.weight"}};
-constexpr WeightRow kNormRow[] = {{kAttnNorm, "model.layers.{}.input_layernorm.weight"}};
-constexpr WeightRow kFeedForwardRows[] = {{kMlpNorm, "model.layers.{}.pre_ff_layernorm.weight"},
-                                          {kGate, "model.layers.{}.feed_forward.gate_proj.weight"},
-                                          {kUp, "model.layers.{}.feed_forward.up_proj.weight"},
-                                          {kDown, "model.layers.{}.feed_forward.down_proj.weight"},
-                                          {kGateBias, "model.layers.{}.feed_forward.gate_proj.bias"},
-                                          {kUpBias, "model.layers.{}.feed_forward.up_proj.bias"},
-                                          {kDownBias, "model.layers.{}.feed_forward.down_proj.bias"}};
-
 /// A number, or {"__float__": "Infinity"}, as transformers writes it; nullopt: neither.
 std::optional<double> read_limit(const nlohmann::json& value) {
   if (value.is_number()) return value.get<double>();
@@ -35,24 +16,6 @@ std::optional<double> read_limit(const nlohmann::json& value) {
 }
 
 }  // namespace
-
-const Rows kStateSpaceOutside{kOutsideRows};
-const Rows kStateSpace{kMixerRows};
-const Rows kStateSpaceNorm{kNormRow};
-const Rows kFeedForward{kFeedForwardRows};
-
-std::vector<std::string_view> state_space_keys(std::initializer_list<std::string_view> more) {
-  return with_keys(llama_keys({"attention_bias", "mlp_bias", "layer_types", "mamba_n_heads", "mamba_n_groups",
-                               "mamba_d_state", "mamba_d_head", "mamba_d_conv", "mamba_expand", "mamba_conv_bias",
-                               "mamba_proj_bias", "time_step_limit"}),
-                   more);
-}
-
-std::vector<std::string_view> state_space_harmless_keys() {
-  return {"mamba_chunk_size",     "num_logits_to_keep", "time_step_min",  "time_step_max",
-          "time_step_floor",      "mamba_use_mlp",      "mamba_n_layers", "output_router_logits",
-          "router_aux_loss_coef", "z_loss_coefficient"};
-}
 
 void read_step_limits(ConfigReader& keys, RecurrenceConfig& mixer) {
   const nlohmann::json* limits = keys.find("time_step_limit");

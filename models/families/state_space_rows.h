@@ -9,15 +9,41 @@
 
 namespace lancet {
 
-extern const Rows kStateSpaceOutside;  ///< embedding, final norm and head as Bamba names them
-extern const Rows kStateSpace;         ///< the mixer, `mamba` in a layer
-extern const Rows kStateSpaceNorm;     ///< norm before it and before attention
-extern const Rows kFeedForward;        ///< norm and MLP as Bamba and Falcon-H1 name them
+/// Embedding, final norm and head as Bamba names them.
+inline constexpr WeightRow kStateSpaceOutside[] = {
+    {kEmbedding, "model.embed_tokens.weight"}, {kFinalNorm, "model.final_layernorm.weight"}, {kHead, "lm_head.weight"}};
+/// The mixer, `mamba` in a layer.
+inline constexpr WeightRow kStateSpace[] = {
+    {kMixerGate, "model.layers.{}.mamba.in_proj.weight"},  {kMixerValue, "model.layers.{}.mamba.in_proj.weight"},
+    {kMixerKey, "model.layers.{}.mamba.in_proj.weight"},   {kMixerQuery, "model.layers.{}.mamba.in_proj.weight"},
+    {kMixerStep, "model.layers.{}.mamba.in_proj.weight"},  {kMixerTaps, "model.layers.{}.mamba.conv1d.weight"},
+    {kMixerTapsBias, "model.layers.{}.mamba.conv1d.bias"}, {kMixerDecayBias, "model.layers.{}.mamba.dt_bias"},
+    {kMixerDecayScale, "model.layers.{}.mamba.A_log"},     {kMixerSkip, "model.layers.{}.mamba.D"},
+    {kMixerNorm, "model.layers.{}.mamba.norm.weight"},     {kMixerOut, "model.layers.{}.mamba.out_proj.weight"}};
+/// Norm before it and before attention.
+inline constexpr WeightRow kStateSpaceNorm[] = {{kAttnNorm, "model.layers.{}.input_layernorm.weight"}};
+/// Norm and MLP as Bamba and Falcon-H1 name them.
+inline constexpr WeightRow kFeedForward[] = {{kMlpNorm, "model.layers.{}.pre_ff_layernorm.weight"},
+                                             {kGate, "model.layers.{}.feed_forward.gate_proj.weight"},
+                                             {kUp, "model.layers.{}.feed_forward.up_proj.weight"},
+                                             {kDown, "model.layers.{}.feed_forward.down_proj.weight"},
+                                             {kGateBias, "model.layers.{}.feed_forward.gate_proj.bias"},
+                                             {kUpBias, "model.layers.{}.feed_forward.up_proj.bias"},
+                                             {kDownBias, "model.layers.{}.feed_forward.down_proj.bias"}};
 
 /// Llama's keys, and those of the mixers.
-std::vector<std::string_view> state_space_keys(std::initializer_list<std::string_view> more);
+constexpr KeyList state_space_keys(std::initializer_list<std::string_view> more) {
+  return with_keys(llama_keys({"attention_bias", "mlp_bias", "layer_types", "mamba_n_heads", "mamba_n_groups",
+                               "mamba_d_state", "mamba_d_head", "mamba_d_conv", "mamba_expand", "mamba_conv_bias",
+                               "mamba_proj_bias", "time_step_limit"}),
+                   more);
+}
 /// Keys of the mixers that no computation hangs on.
-std::vector<std::string_view> state_space_harmless_keys();
+constexpr KeyList state_space_harmless_keys() {
+  return {"mamba_chunk_size",     "num_logits_to_keep", "time_step_min",  "time_step_max",
+          "time_step_floor",      "mamba_use_mlp",      "mamba_n_layers", "output_router_logits",
+          "router_aux_loss_coef", "z_loss_coefficient"};
+}
 
 /// Reads the mixers' sizes, of `inner` numbers in all; which layers have them is the family's.
 void read_state_space(ConfigReader& keys, ModelConfig& config, int64_t inner);

@@ -200,7 +200,7 @@ bool is_ignored(const ModelConfig& config, const std::string& name) {
 
 /// Returns all names, with those that tied weights may also be stored under.
 std::set<std::string> known_names(const ModelConfig& config, const std::vector<WeightSpec>& table,
-                                  const std::vector<NamePrefix>& names) {
+                                  const PrefixList& names) {
   std::set<std::string> known;
   for (const WeightSpec& spec : table)
     for (std::string& name : spec.tensor_names()) known.insert(std::move(name));
@@ -217,19 +217,19 @@ std::string renamed(const std::string& name, std::span<const NamePrefix> prefixe
   return name;
 }
 
-std::vector<NamePrefix> names_used(const ModelConfig& config, std::span<const WeightSpec> table,
-                                   const Checkpoint& checkpoint) {
-  std::vector<NamePrefix> best;
-  int64_t most = -1;
-  std::vector<std::vector<NamePrefix>> choices{{}};
-  choices.insert(choices.end(), config.family->other_names.begin(), config.family->other_names.end());
-  for (const std::vector<NamePrefix>& names : choices) {
-    const int64_t found = std::count_if(table.begin(), table.end(), [&](const WeightSpec& spec) {
+PrefixList names_used(const ModelConfig& config, std::span<const WeightSpec> table, const Checkpoint& checkpoint) {
+  const auto count_found = [&](const PrefixList& names) {
+    return std::count_if(table.begin(), table.end(), [&](const WeightSpec& spec) {
       return checkpoint.contains(renamed(spec.stored.tensors.front(), names));
     });
-    if (found > most) best = names;
-    most = std::max(most, found);
-  }
+  };
+  PrefixList best;
+  int64_t most = count_found(best);
+  for (const PrefixList& names : config.family->other_names)
+    if (const int64_t found = count_found(names); found > most) {
+      best = names;
+      most = found;
+    }
   return best;
 }
 
@@ -306,7 +306,7 @@ int64_t count_parameters(const ModelConfig& config) {
 std::vector<std::string> tied_tensors(const ModelConfig& config, const Checkpoint& checkpoint) {
   std::vector<std::string> found;
   if (!config.tied_embeddings) return found;
-  const std::vector<NamePrefix> names = names_used(config, weight_table(config), checkpoint);
+  const PrefixList names = names_used(config, weight_table(config), checkpoint);
   for (const WeightKind kind : {WeightKind::kEmbedding, WeightKind::kHead})
     if (std::string name = renamed(std::string(find_row(config, {kind})->name), names); checkpoint.contains(name))
       found.push_back(std::move(name));
@@ -315,7 +315,7 @@ std::vector<std::string> tied_tensors(const ModelConfig& config, const Checkpoin
 
 std::vector<WeightSpec> resolve_weights(const ModelConfig& config, const Checkpoint& checkpoint) {
   std::vector<WeightSpec> table = weight_table(config);
-  const std::vector<NamePrefix> names = names_used(config, table, checkpoint);
+  const PrefixList names = names_used(config, table, checkpoint);
   std::vector<std::string> problems;
   for (WeightSpec& spec : table) {
     for (std::string& name : spec.stored.tensors) name = renamed(name, names);

@@ -2,11 +2,13 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <exception>
 #include <iostream>
+#include <iterator>
 #include <new>
 #include <string_view>
 #include <system_error>
@@ -28,6 +30,34 @@ constexpr const char* kFooter =
     "129, 130, 143 stopped by SIGHUP, SIGINT (Ctrl-C), SIGTERM, as a shell shows it.\n"
     "A job file to start from: lancet init --model DIR; every key: docs/options.md.";
 
+struct Command {
+  std::string_view name;
+  void (*add)(CLI::App& app, Action& action);
+  bool describes_others = false;
+};
+/// In the order of --help.
+constexpr Command kCommands[] = {{"edit", add_edit},           {"erase", add_erase},
+                                 {"eval", add_eval},           {"log", add_log},
+                                 {"apply", add_apply},         {"undo", add_undo},
+                                 {"merge", add_merge},         {"stats", add_stats},
+                                 {"compare", add_compare},     {"completion", add_completion, true},
+                                 {"diff", add_diff},           {"doctor", add_doctor},
+                                 {"export", add_export},       {"generate", add_generate},
+                                 {"help", add_help},           {"import", add_import},
+                                 {"init", add_init},           {"inspect", add_inspect},
+                                 {"launch", add_launch, true}, {"plan", add_plan},
+                                 {"presets", add_presets},     {"push", add_push},
+                                 {"quantise", add_quantise},   {"report", add_report},
+                                 {"schema", add_schema},       {"serve", add_serve},
+                                 {"trace", add_trace},         {"tune", add_tune}};
+
+/// Adds the command that the first word names; all where it names none, or one that describes others.
+void add_commands(CLI::App& app, Action& action, std::string_view word) {
+  const auto* named = std::ranges::find(kCommands, word, &Command::name);
+  if (named != std::end(kCommands) && !named->describes_others) return named->add(app, action);
+  for (const Command& command : kCommands) command.add(app, action);
+}
+
 /// What was printed is a result too: one that did not arrive is an error, whatever command printed it.
 ExitCode with_output_told(ExitCode code) {
   errno = 0;
@@ -46,34 +76,7 @@ ExitCode run(int argc, char** argv) {
   app.footer(kFooter);
   app.require_subcommand(1);
   Action action;
-  add_edit(app, action);
-  add_erase(app, action);
-  add_eval(app, action);
-  add_log(app, action);
-  add_apply(app, action);
-  add_undo(app, action);
-  add_merge(app, action);
-  add_stats(app, action);
-  add_compare(app, action);
-  add_completion(app, action);
-  add_diff(app, action);
-  add_doctor(app, action);
-  add_export(app, action);
-  add_generate(app, action);
-  add_help(app, action);
-  add_import(app, action);
-  add_init(app, action);
-  add_inspect(app, action);
-  add_launch(app, action);
-  add_plan(app, action);
-  add_presets(app, action);
-  add_push(app, action);
-  add_quantise(app, action);
-  add_report(app, action);
-  add_schema(app, action);
-  add_serve(app, action);
-  add_trace(app, action);
-  add_tune(app, action);
+  add_commands(app, action, argc > 1 ? argv[1] : "");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

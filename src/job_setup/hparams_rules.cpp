@@ -25,7 +25,7 @@ KeyFate mapped(std::string_view to) { return {Fate::kMapped, std::string(to)}; }
 std::vector<std::string> module_names(const Family& family, const WeightRow& row) {
   const std::string name(module_of(row.name));
   std::vector<std::string> names{name};
-  for (const std::vector<NamePrefix>& prefixes : family.other_names)
+  for (const PrefixList& prefixes : family.other_names)
     if (std::string other = renamed(name, prefixes); other != name) names.push_back(std::move(other));
   return names;
 }
@@ -49,15 +49,15 @@ std::optional<Module> parse_module(std::string_view name) {
   name = module_of(name);
   constexpr std::pair<WeightKind, std::string_view> kKinds[] = {
       {WeightKind::kGate, "gate"}, {WeightKind::kUp, "up"}, {WeightKind::kDown, "down"}};
-  for (const Family& family : families()) {
-    for (const WeightRow& row : family.weights) {
+  for (const Family* family : families()) {
+    for (const WeightRow& row : family->weights) {
       const auto kind =
           std::find_if(std::begin(kKinds), std::end(kKinds), [&](auto& k) { return k.first == row.kind; });
       // Of a fused gate and up there is no name of one.
-      const bool is_fused = std::count_if(family.weights.begin(), family.weights.end(),
+      const bool is_fused = std::count_if(family->weights.begin(), family->weights.end(),
                                           [&](const WeightRow& other) { return other.name == row.name; }) > 1;
       if (kind == std::end(kKinds) || is_fused) continue;
-      for (const std::string& pattern : module_names(family, row))
+      for (const std::string& pattern : module_names(*family, row))
         if (std::optional<std::string> layer = layer_in(name, pattern))
           return Module{std::string(kind->second), std::move(*layer)};
     }

@@ -159,11 +159,11 @@ def published_architectures():
 
 @pytest.mark.parametrize("function", FAMILY_FUNCTIONS)
 def test_a_family_touches_its_places(sources, function):
-    defined = [s for s in sources if s.folder == "models" and re.search(rf"^Family {function}\(\) \{{", s.text, re.M)]
+    defined = [s for s in sources if s.folder == "models" and re.search(rf"^constinit const Family {function} = \{{", s.text, re.M)]
     assert len(defined) == 1, "its own file"
-    own, text = str(defined[0].path), defined[0].text.split(f"Family {function}() {{")[1]
+    own, text = str(defined[0].path), defined[0].text.split(f"Family {function} = {{")[1]
     assert own.startswith("models/families/")
-    assert function in FAMILY_FUNCTIONS and places([s for s in sources if s.folder == "models"], rf"Family {function}\(\)") == {own}
+    assert function in FAMILY_FUNCTIONS and places([s for s in sources if s.folder == "models"], rf"Family {function} =") == {own}
     name, listed = (re.search(rf"\.{key} = \{{?([^}};]*?)\}}?,$", text, re.M)[1] for key in ("name", "architectures"))
     architectures, kinds = re.findall(r'"(\w+)"', listed), re.findall(r'"(\w+)"', re.search(r"\.model_types = \{([^}]*)\}", text)[1])
     assert architectures and kinds
@@ -277,7 +277,7 @@ def test_nobody_but_formats_asks_which_format_it_is(sources):
 # ---- Commands
 
 COMMAND_PLACES = ("src/cli/commands.h", "src/cli/main.cpp", "docs/commands.md", "tests/cli/test_docs.py")
-COMMANDS = re.findall(r"^  add_(\w+)\(app, action\);", read("src/cli/main.cpp"), re.M)
+COMMANDS = re.findall(r'\{"(\w+)",\s+add_\1\b', read("src/cli/main.cpp"))
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -1,12 +1,13 @@
 // The table of model families. A family is a row: what its config.json may hold and means, what its weights are called
-// and how they are stored. One file each in models/families/.
+// and how they are stored. One file each in models/families/. Rows are constants: whoever asks for one family runs
+// nothing of the others.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 #include "lancet/models/weight_kind.h"
 
@@ -45,16 +46,40 @@ struct NamePrefix {
   std::string_view to;
 };
 
+/// A list that is made while compiling; more than kMost values do not compile.
+template <typename Value, size_t kMost>
+class ConstantList {
+ public:
+  constexpr ConstantList() = default;
+  constexpr ConstantList(std::initializer_list<Value> values) { add(values); }
+  constexpr void add(std::span<const Value> values) {
+    for (const Value& value : values) values_[size_++] = value;
+  }
+  constexpr const Value* begin() const { return values_.data(); }
+  constexpr const Value* end() const { return values_.data() + size_; }
+  constexpr size_t size() const { return size_; }
+  constexpr const Value& front() const { return values_.front(); }
+
+ private:
+  std::array<Value, kMost> values_{};
+  size_t size_ = 0;
+};
+
+using NameList = ConstantList<std::string_view, 8>;
+using KeyList = ConstantList<std::string_view, 40>;
+using RowList = ConstantList<WeightRow, 48>;
+using PrefixList = ConstantList<NamePrefix, 2>;
+
 struct Family {
-  std::string_view name;                             ///< name for people: "Llama"
-  std::vector<std::string_view> architectures;       ///< config.json architectures[0]
-  std::vector<std::string_view> model_types;         ///< config.json model_type, where there are no architectures
-  std::vector<std::string_view> understood_keys;     ///< keys of config.json, besides those of all families
-  std::vector<std::string_view> harmless_keys = {};  ///< likewise; no effect on the forward pass
-  std::string_view nested_under = {};                ///< the key that multi-modal models have the fields under
-  std::vector<WeightRow> weights;  ///< rows in model order; those that the fields rule out are not there
-  std::vector<std::vector<NamePrefix>> other_names = {};  ///< whole sets of names that checkpoints also have
-  std::vector<std::string_view> ignored_tensors = {};     ///< "{}" stands for the layer, a last "*" for anything
+  std::string_view name;                         ///< name for people: "Llama"
+  NameList architectures;                        ///< config.json architectures[0]
+  NameList model_types;                          ///< config.json model_type, where there are no architectures
+  KeyList understood_keys;                       ///< keys of config.json, besides those of all families
+  KeyList harmless_keys = {};                    ///< likewise; no effect on the forward pass
+  std::string_view nested_under = {};            ///< the key that multi-modal models have the fields under
+  RowList weights;                               ///< in model order; those that the fields rule out are not there
+  ConstantList<PrefixList, 2> other_names = {};  ///< whole sets of names that checkpoints also have
+  NameList ignored_tensors = {};                 ///< "{}" stands for the layer, a last "*" for anything
   /// transformers' parameter of a layer's down projections, where the files have each expert's in a tensor of its own
   /// and PEFT does not know the one for the other; "{}" stands for the layer.
   std::string_view experts_parameter = {};
@@ -63,7 +88,7 @@ struct Family {
   void (*read)(ConfigReader& keys, ModelConfig& config) = nullptr;
 };
 
-std::span<const Family> families();
+std::span<const Family* const> families();
 
 /// Keys that every family understands, that none's computation hangs on, and that change the computation in a way that
 /// no family supports that does not understand them: those are refused unless null or false.

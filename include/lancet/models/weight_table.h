@@ -61,8 +61,7 @@ std::vector<WeightSpec> weight_table(const ModelConfig& config);
 std::vector<WeightSpec> layer_table(const ModelConfig& config, int64_t layer);
 
 /// The set of the family's other names that the checkpoint has most of the table under; empty: the family's own.
-std::vector<NamePrefix> names_used(const ModelConfig& config, std::span<const WeightSpec> table,
-                                   const Checkpoint& checkpoint);
+PrefixList names_used(const ModelConfig& config, std::span<const WeightSpec> table, const Checkpoint& checkpoint);
 
 /// A family's name as one of its sets of other names has it.
 std::string renamed(const std::string& name, std::span<const NamePrefix> prefixes);

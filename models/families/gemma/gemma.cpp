@@ -24,14 +24,12 @@ void read_gemma(ConfigReader& keys, ModelConfig& config) {
 
 }  // namespace
 
-Family gemma() {
-  return {.name = "Gemma",
-          .architectures = {"GemmaForCausalLM"},
-          .model_types = {"gemma"},
-          .understood_keys = llama_keys({"hidden_activation", "attention_bias"}),
-          .weights = llama_rows(),
-          .ignored_tensors = llama_ignored_tensors(),
-          .read = read_gemma};
-}
+constinit const Family gemma = {.name = "Gemma",
+                                .architectures = {"GemmaForCausalLM"},
+                                .model_types = {"gemma"},
+                                .understood_keys = llama_keys({"hidden_activation", "attention_bias"}),
+                                .weights = llama_rows(),
+                                .ignored_tensors = kLlamaIgnoredTensors,
+                                .read = read_gemma};
 
 }  // namespace lancet

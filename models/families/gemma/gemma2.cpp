@@ -17,17 +17,16 @@ void read_gemma2(ConfigReader& keys, ModelConfig& config) {
 
 }  // namespace
 
-Family gemma2() {
-  return {.name = "Gemma 2",
-          .architectures = {"Gemma2ForCausalLM"},
-          .model_types = {"gemma2"},
-          .understood_keys =
-              llama_keys({"hidden_activation", "attention_bias", "query_pre_attn_scalar", "attn_logit_softcapping",
-                          "final_logit_softcapping", "sliding_window", "layer_types"}),
-          .harmless_keys = {"cache_implementation", "sliding_window_size"},
-          .weights = rows_of({kLlamaOutside, kLlamaAttention, kGemmaNorms, kLlamaMlp}),
-          .ignored_tensors = llama_ignored_tensors(),
-          .read = read_gemma2};
-}
+constinit const Family gemma2 = {
+    .name = "Gemma 2",
+    .architectures = {"Gemma2ForCausalLM"},
+    .model_types = {"gemma2"},
+    .understood_keys =
+        llama_keys({"hidden_activation", "attention_bias", "query_pre_attn_scalar", "attn_logit_softcapping",
+                    "final_logit_softcapping", "sliding_window", "layer_types"}),
+    .harmless_keys = {"cache_implementation", "sliding_window_size"},
+    .weights = rows_of({kLlamaOutside, kLlamaAttention, kGemmaNorms, kLlamaMlp}),
+    .ignored_tensors = kLlamaIgnoredTensors,
+    .read = read_gemma2};
 
 }  // namespace lancet

@@ -42,24 +42,21 @@ void read_gemma3(ConfigReader& keys, ModelConfig& config) {
 
 }  // namespace
 
-Family gemma3() {
-  return {
-      .name = "Gemma 3",
-      .architectures = {"Gemma3ForCausalLM", "Gemma3ForConditionalGeneration"},
-      .model_types = {"gemma3_text", "gemma3"},
-      .understood_keys =
-          llama_keys({"hidden_activation", "attention_bias", "query_pre_attn_scalar", "attn_logit_softcapping",
-                      "final_logit_softcapping", "sliding_window", "layer_types", "sliding_window_pattern",
-                      "_sliding_window_pattern", "rope_local_base_freq"}),
-      .harmless_keys = {"cache_implementation", "vision_config", "boi_token_index", "eoi_token_index",
-                        "image_token_index", "mm_tokens_per_image", "boi_token_id", "eoi_token_id", "image_token_id"},
-      .nested_under = "text_config",
-      .weights = rows_of({kLlamaOutside, kLlamaAttention, kHeadNorms, kGemmaNorms, kLlamaMlp}),
-      .other_names = {{{"model.", "language_model.model."}, {"lm_head.", "language_model.lm_head."}},
-                      {{"model.", "model.language_model."}}},
-      .ignored_tensors = {"vision_tower.*", "multi_modal_projector.*", "model.vision_tower.*",
-                          "model.multi_modal_projector.*"},
-      .read = read_gemma3};
-}
+constinit const Family gemma3 = {
+    .name = "Gemma 3",
+    .architectures = {"Gemma3ForCausalLM", "Gemma3ForConditionalGeneration"},
+    .model_types = {"gemma3_text", "gemma3"},
+    .understood_keys = llama_keys({"hidden_activation", "attention_bias", "query_pre_attn_scalar",
+                                   "attn_logit_softcapping", "final_logit_softcapping", "sliding_window", "layer_types",
+                                   "sliding_window_pattern", "_sliding_window_pattern", "rope_local_base_freq"}),
+    .harmless_keys = {"cache_implementation", "vision_config", "boi_token_index", "eoi_token_index",
+                      "image_token_index", "mm_tokens_per_image", "boi_token_id", "eoi_token_id", "image_token_id"},
+    .nested_under = "text_config",
+    .weights = rows_of({kLlamaOutside, kLlamaAttention, kHeadNorms, kGemmaNorms, kLlamaMlp}),
+    .other_names = {{{"model.", "language_model.model."}, {"lm_head.", "language_model.lm_head."}},
+                    {{"model.", "model.language_model."}}},
+    .ignored_tensors = {"vision_tower.*", "multi_modal_projector.*", "model.vision_tower.*",
+                        "model.multi_modal_projector.*"},
+    .read = read_gemma3};
 
 }  // namespace lancet

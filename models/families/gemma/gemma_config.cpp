@@ -3,17 +3,6 @@
 #include <cmath>
 
 namespace lancet {
-namespace {
-
-using enum WeightKind;
-constexpr WeightRow kBothSides[] = {{kAttnNorm, "model.layers.{}.input_layernorm.weight"},
-                                    {kAttnPostNorm, "model.layers.{}.post_attention_layernorm.weight"},
-                                    {kMlpNorm, "model.layers.{}.pre_feedforward_layernorm.weight"},
-                                    {kMlpPostNorm, "model.layers.{}.post_feedforward_layernorm.weight"}};
-
-}  // namespace
-
-const Rows kGemmaNorms{kBothSides};
 
 void read_gemma_fields(ConfigReader& keys, ModelConfig& config) {
   config.norm = NormKind::kRmsPlusOne;

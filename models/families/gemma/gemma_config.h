@@ -7,7 +7,10 @@
 namespace lancet {
 
 /// Norms on both sides of attention and of the MLP (Gemma 2, 3).
-extern const Rows kGemmaNorms;
+inline constexpr WeightRow kGemmaNorms[] = {{kAttnNorm, "model.layers.{}.input_layernorm.weight"},
+                                            {kAttnPostNorm, "model.layers.{}.post_attention_layernorm.weight"},
+                                            {kMlpNorm, "model.layers.{}.pre_feedforward_layernorm.weight"},
+                                            {kMlpPostNorm, "model.layers.{}.post_feedforward_layernorm.weight"}};
 
 /// Norm, biases, embedding scale; tied unless config.json says otherwise.
 void read_gemma_fields(ConfigReader& keys, ModelConfig& config);

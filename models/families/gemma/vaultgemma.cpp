@@ -8,7 +8,6 @@
 namespace lancet {
 namespace {
 
-using enum WeightKind;
 constexpr WeightRow kVaultNorms[] = {{kAttnNorm, "model.layers.{}.input_layernorm.weight"},
                                      {kMlpNorm, "model.layers.{}.pre_feedforward_layernorm.weight"}};
 
@@ -23,17 +22,16 @@ void read_vaultgemma(ConfigReader& keys, ModelConfig& config) {
 
 }  // namespace
 
-Family vaultgemma() {
-  return {.name = "VaultGemma",
-          .architectures = {"VaultGemmaForCausalLM"},
-          .model_types = {"vaultgemma"},
-          .understood_keys =
-              llama_keys({"hidden_activation", "attention_bias", "query_pre_attn_scalar", "attn_logit_softcapping",
-                          "final_logit_softcapping", "sliding_window", "layer_types"}),
-          .harmless_keys = {"cache_implementation"},
-          .weights = rows_of({kLlamaOutside, kLlamaAttention, kVaultNorms, kLlamaMlp}),
-          .ignored_tensors = llama_ignored_tensors(),
-          .read = read_vaultgemma};
-}
+constinit const Family vaultgemma = {
+    .name = "VaultGemma",
+    .architectures = {"VaultGemmaForCausalLM"},
+    .model_types = {"vaultgemma"},
+    .understood_keys =
+        llama_keys({"hidden_activation", "attention_bias", "query_pre_attn_scalar", "attn_logit_softcapping",
+                    "final_logit_softcapping", "sliding_window", "layer_types"}),
+    .harmless_keys = {"cache_implementation"},
+    .weights = rows_of({kLlamaOutside, kLlamaAttention, kVaultNorms, kLlamaMlp}),
+    .ignored_tensors = kLlamaIgnoredTensors,
+    .read = read_vaultgemma};
 
 }  // namespace lancet

@@ -7,7 +7,6 @@
 namespace lancet {
 namespace {
 
-using enum WeightKind;
 constexpr auto kOfEachHead = Layout::kByHead;
 constexpr WeightRow kBloomRows[] = {{kEmbedding, "transformer.word_embeddings.weight"},
                                     {kEmbeddingNorm, "transformer.word_embeddings_layernorm.weight"},
@@ -52,19 +51,17 @@ void read_bloom(ConfigReader& keys, ModelConfig& config) {
 
 }  // namespace
 
-Family bloom() {
-  return {
-      .name = "BLOOM",
-      .architectures = {"BloomForCausalLM"},
-      .model_types = {"bloom"},
-      .understood_keys = {"hidden_size", "n_embed", "n_layer", "num_hidden_layers", "n_head", "num_attention_heads",
-                          "n_inner", "seq_length", "layer_norm_epsilon", "apply_residual_connection_post_layernorm"},
-      .harmless_keys = {"hidden_dropout", "slow_but_exact", "attention_softmax_in_fp32", "bias_dropout_fusion",
-                        "masked_softmax_fusion", "offset_alibi", "skip_bias_add", "skip_bias_add_qkv", "unk_token_id"},
-      .weights = rows_of({kBloomRows}),
-      .other_names = {{{"transformer.", ""}}},
-      .ignored_tensors = {},
-      .read = read_bloom};
-}
+constinit const Family bloom = {
+    .name = "BLOOM",
+    .architectures = {"BloomForCausalLM"},
+    .model_types = {"bloom"},
+    .understood_keys = {"hidden_size", "n_embed", "n_layer", "num_hidden_layers", "n_head", "num_attention_heads",
+                        "n_inner", "seq_length", "layer_norm_epsilon", "apply_residual_connection_post_layernorm"},
+    .harmless_keys = {"hidden_dropout", "slow_but_exact", "attention_softmax_in_fp32", "bias_dropout_fusion",
+                      "masked_softmax_fusion", "offset_alibi", "skip_bias_add", "skip_bias_add_qkv", "unk_token_id"},
+    .weights = rows_of({kBloomRows}),
+    .other_names = {{{"transformer.", ""}}},
+    .ignored_tensors = {},
+    .read = read_bloom};
 
 }  // namespace lancet

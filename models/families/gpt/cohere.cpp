@@ -8,7 +8,6 @@
 namespace lancet {
 namespace {
 
-using enum WeightKind;
 constexpr WeightRow kCohereNorms[] = {{kAttnNorm, "model.layers.{}.input_layernorm.weight"}};
 
 void read_cohere_fields(ConfigReader& keys, ModelConfig& config, double default_theta) {
@@ -39,29 +38,27 @@ void read_cohere2(ConfigReader& keys, ModelConfig& config) {
 
 }  // namespace
 
-Family cohere() {
-  return {.name = "Cohere",
-          .architectures = {"CohereForCausalLM"},
-          .model_types = {"cohere"},
-          .understood_keys = llama_keys({"attention_bias", "layer_norm_eps", "logit_scale", "use_qk_norm"}),
-          .harmless_keys = {"model_max_length"},
-          .weights = rows_of({kLlamaOutside, kCohereNorms, kLlamaAttention, kHeadNorms, kLlamaMlp}),
-          .ignored_tensors = llama_ignored_tensors(),
-          .read = read_cohere};
-}
+constinit const Family cohere = {
+    .name = "Cohere",
+    .architectures = {"CohereForCausalLM"},
+    .model_types = {"cohere"},
+    .understood_keys = llama_keys({"attention_bias", "layer_norm_eps", "logit_scale", "use_qk_norm"}),
+    .harmless_keys = {"model_max_length"},
+    .weights = rows_of({kLlamaOutside, kCohereNorms, kLlamaAttention, kHeadNorms, kLlamaMlp}),
+    .ignored_tensors = kLlamaIgnoredTensors,
+    .read = read_cohere};
 
-Family cohere2() {
-  return {.name = "Cohere 2",
-          .architectures = {"Cohere2ForCausalLM"},
-          .model_types = {"cohere2"},
-          .understood_keys = llama_keys({"attention_bias", "layer_norm_eps", "logit_scale", "sliding_window",
-                                         "layer_types", "sliding_window_pattern"}),
-          .harmless_keys = {"_sliding_window_pattern", "cache_implementation", "order_of_interleaved_layers",
-                            "position_embedding_type", "rotary_pct", "layer_switch", "use_embedding_sharing",
-                            "use_gated_activation", "use_parallel_block", "use_parallel_embedding", "use_qk_norm"},
-          .weights = rows_of({kLlamaOutside, kCohereNorms, kLlamaAttention, kLlamaMlp}),
-          .ignored_tensors = llama_ignored_tensors(),
-          .read = read_cohere2};
-}
+constinit const Family cohere2 = {
+    .name = "Cohere 2",
+    .architectures = {"Cohere2ForCausalLM"},
+    .model_types = {"cohere2"},
+    .understood_keys = llama_keys(
+        {"attention_bias", "layer_norm_eps", "logit_scale", "sliding_window", "layer_types", "sliding_window_pattern"}),
+    .harmless_keys = {"_sliding_window_pattern", "cache_implementation", "order_of_interleaved_layers",
+                      "position_embedding_type", "rotary_pct", "layer_switch", "use_embedding_sharing",
+                      "use_gated_activation", "use_parallel_block", "use_parallel_embedding", "use_qk_norm"},
+    .weights = rows_of({kLlamaOutside, kCohereNorms, kLlamaAttention, kLlamaMlp}),
+    .ignored_tensors = kLlamaIgnoredTensors,
+    .read = read_cohere2};
 
 }  // namespace lancet

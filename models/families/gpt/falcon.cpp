@@ -8,7 +8,6 @@
 namespace lancet {
 namespace {
 
-using enum WeightKind;
 constexpr auto kOfKeys = Layout::kByHead;
 
 bool has_two_norms(const ModelConfig& config, int64_t) {
@@ -61,19 +60,17 @@ void read_falcon(ConfigReader& keys, ModelConfig& config) {
 
 }  // namespace
 
-Family falcon() {
-  return {
-      .name = "Falcon",
-      .architectures = {"FalconForCausalLM"},
-      .model_types = {"falcon"},
-      .understood_keys = {"hidden_size", "ffn_hidden_size", "num_hidden_layers", "num_attention_heads", "num_kv_heads",
-                          "max_position_embeddings", "layer_norm_epsilon", "new_decoder_architecture", "parallel_attn",
-                          "multi_query", "num_ln_in_parallel_attn", "bias", "alibi", "activation", "rope_theta",
-                          "rope_scaling", "rope_parameters"},
-      .harmless_keys = {"hidden_dropout", "apply_residual_connection_post_layernorm", "n_embed", "n_head", "n_layer"},
-      .weights = rows_of({kFalconRows, kFalconNorms}),
-      .ignored_tensors = {"transformer.h.{}.self_attention.rotary_emb.inv_freq"},
-      .read = read_falcon};
-}
+constinit const Family falcon = {
+    .name = "Falcon",
+    .architectures = {"FalconForCausalLM"},
+    .model_types = {"falcon"},
+    .understood_keys = {"hidden_size", "ffn_hidden_size", "num_hidden_layers", "num_attention_heads", "num_kv_heads",
+                        "max_position_embeddings", "layer_norm_epsilon", "new_decoder_architecture", "parallel_attn",
+                        "multi_query", "num_ln_in_parallel_attn", "bias", "alibi", "activation", "rope_theta",
+                        "rope_scaling", "rope_parameters"},
+    .harmless_keys = {"hidden_dropout", "apply_residual_connection_post_layernorm", "n_embed", "n_head", "n_layer"},
+    .weights = rows_of({kFalconRows, kFalconNorms}),
+    .ignored_tensors = {"transformer.h.{}.self_attention.rotary_emb.inv_freq"},
+    .read = read_falcon};
 
 }  // namespace lancet

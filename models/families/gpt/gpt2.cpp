@@ -6,7 +6,6 @@
 namespace lancet {
 namespace {
 
-using enum WeightKind;
 constexpr auto kIn = Layout::kColumns;
 constexpr WeightRow kGpt2Rows[] = {{kQuery, "transformer.h.{}.attn.c_attn.weight", kIn},
                                    {kKey, "transformer.h.{}.attn.c_attn.weight", kIn},
@@ -27,16 +26,14 @@ void read_gpt2(ConfigReader& keys, ModelConfig& config) { read_gpt2_block(keys, 
 
 }  // namespace
 
-Family gpt2() {
-  return {.name = "GPT-2",
-          .architectures = {"GPT2LMHeadModel"},
-          .model_types = {"gpt2"},
-          .understood_keys = gpt_keys({"scale_attn_weights"}),
-          .harmless_keys = gpt_harmless_keys({"output_past"}),
-          .weights = rows_of({kGptBeforeAttention, kGpt2Rows}),
-          .other_names = {{{"transformer.", ""}}},
-          .ignored_tensors = gpt_ignored_tensors(),
-          .read = read_gpt2};
-}
+constinit const Family gpt2 = {.name = "GPT-2",
+                               .architectures = {"GPT2LMHeadModel"},
+                               .model_types = {"gpt2"},
+                               .understood_keys = gpt_keys({"scale_attn_weights"}),
+                               .harmless_keys = gpt_harmless_keys({"output_past"}),
+                               .weights = rows_of({kGptBeforeAttention, kGpt2Rows}),
+                               .other_names = {{{"transformer.", ""}}},
+                               .ignored_tensors = kGptIgnoredTensors,
+                               .read = read_gpt2};
 
 }  // namespace lancet

@@ -6,7 +6,6 @@
 namespace lancet {
 namespace {
 
-using enum WeightKind;
 constexpr auto kOfKeyHeads = Layout::kByHead;
 constexpr WeightRow kBigCodeAttention[] = {{kQuery, "transformer.h.{}.attn.c_attn.weight", kOfKeyHeads},
                                            {kKey, "transformer.h.{}.attn.c_attn.weight", kOfKeyHeads},
@@ -24,18 +23,16 @@ void read_gpt_bigcode(ConfigReader& keys, ModelConfig& config) {
 
 }  // namespace
 
-Family gpt_bigcode() {
-  return {.name = "GPT-BigCode",
-          .architectures = {"GPTBigCodeForCausalLM"},
-          .model_types = {"gpt_bigcode"},
-          .understood_keys = gpt_keys({"multi_query", "scale_attn_weights"}),
-          .harmless_keys =
-              gpt_harmless_keys({"num_key_value_heads", "attention_softmax_in_fp32", "scale_attention_softmax_in_fp32",
-                                 "inference_runner", "validate_runner_input", "pre_allocate_kv_cache", "max_batch_size",
-                                 "max_sequence_length"}),
-          .weights = rows_of({kGptBeforeAttention, kBigCodeAttention, kGptAfterAttention}),
-          .ignored_tensors = gpt_ignored_tensors(),
-          .read = read_gpt_bigcode};
-}
+constinit const Family gpt_bigcode = {
+    .name = "GPT-BigCode",
+    .architectures = {"GPTBigCodeForCausalLM"},
+    .model_types = {"gpt_bigcode"},
+    .understood_keys = gpt_keys({"multi_query", "scale_attn_weights"}),
+    .harmless_keys = gpt_harmless_keys({"num_key_value_heads", "attention_softmax_in_fp32",
+                                        "scale_attention_softmax_in_fp32", "inference_runner", "validate_runner_input",
+                                        "pre_allocate_kv_cache", "max_batch_size", "max_sequence_length"}),
+    .weights = rows_of({kGptBeforeAttention, kBigCodeAttention, kGptAfterAttention}),
+    .ignored_tensors = kGptIgnoredTensors,
+    .read = read_gpt_bigcode};
 
 }  // namespace lancet

@@ -10,7 +10,6 @@
 namespace lancet {
 namespace {
 
-using enum WeightKind;
 constexpr WeightRow kNeoAttention[] = {{kQuery, "transformer.h.{}.attn.attention.q_proj.weight"},
                                        {kKey, "transformer.h.{}.attn.attention.k_proj.weight"},
                                        {kValue, "transformer.h.{}.attn.attention.v_proj.weight"},
@@ -53,18 +52,17 @@ void read_gpt_neo(ConfigReader& keys, ModelConfig& config) {
 
 }  // namespace
 
-Family gpt_neo() {
-  return {.name = "GPT-Neo",
-          .architectures = {"GPTNeoForCausalLM"},
-          .model_types = {"gpt_neo"},
-          .understood_keys = {"hidden_size", "num_layers", "num_heads", "intermediate_size", "max_position_embeddings",
-                              "layer_norm_epsilon", "activation_function", "attention_types", "window_size"},
-          .harmless_keys = {"attention_layers", "resid_dropout", "embed_dropout", "classifier_dropout",
-                            "gradient_checkpointing", "summary_type", "summary_use_proj", "summary_activation",
-                            "summary_proj_to_labels", "summary_first_dropout", "tokenizer_class"},
-          .weights = rows_of({kGptBeforeAttention, kNeoAttention, kGptAfterAttention}),
-          .ignored_tensors = {"transformer.h.{}.attn.attention.bias", "transformer.h.{}.attn.attention.masked_bias"},
-          .read = read_gpt_neo};
-}
+constinit const Family gpt_neo = {
+    .name = "GPT-Neo",
+    .architectures = {"GPTNeoForCausalLM"},
+    .model_types = {"gpt_neo"},
+    .understood_keys = {"hidden_size", "num_layers", "num_heads", "intermediate_size", "max_position_embeddings",
+                        "layer_norm_epsilon", "activation_function", "attention_types", "window_size"},
+    .harmless_keys = {"attention_layers", "resid_dropout", "embed_dropout", "classifier_dropout",
+                      "gradient_checkpointing", "summary_type", "summary_use_proj", "summary_activation",
+                      "summary_proj_to_labels", "summary_first_dropout", "tokenizer_class"},
+    .weights = rows_of({kGptBeforeAttention, kNeoAttention, kGptAfterAttention}),
+    .ignored_tensors = {"transformer.h.{}.attn.attention.bias", "transformer.h.{}.attn.attention.masked_bias"},
+    .read = read_gpt_neo};
 
 }  // namespace lancet

@@ -8,7 +8,6 @@
 namespace lancet {
 namespace {
 
-using enum WeightKind;
 constexpr auto kHeads = Layout::kByHead;
 constexpr WeightRow kNeoxRows[] = {{kEmbedding, "gpt_neox.embed_in.weight"},
                                    {kFinalNorm, "gpt_neox.final_layer_norm.weight"},
@@ -52,21 +51,19 @@ void read_gpt_neox(ConfigReader& keys, ModelConfig& config) {
 
 }  // namespace
 
-Family gpt_neox() {
-  return {
-      .name = "GPT-NeoX",
-      .architectures = {"GPTNeoXForCausalLM"},
-      .model_types = {"gpt_neox"},
-      .understood_keys = {"hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads",
-                          "max_position_embeddings", "layer_norm_eps", "hidden_act", "rotary_pct", "rotary_emb_base",
-                          "rope_scaling", "rope_parameters", "use_parallel_residual", "attention_bias"},
-      .harmless_keys = {"classifier_dropout", "hidden_dropout", "attention_probs_dropout_prob", "hidden_dropout_prob",
-                        "gradient_checkpointing", "num_steps", "rope_theta"},
-      .weights = rows_of({kNeoxRows}),
-      .other_names = {{{"embed_out.", "lm_head."}}},
-      .ignored_tensors = {"gpt_neox.layers.{}.attention.bias", "gpt_neox.layers.{}.attention.masked_bias",
-                          "gpt_neox.layers.{}.attention.rotary_emb.inv_freq", "gpt_neox.rotary_emb.inv_freq"},
-      .read = read_gpt_neox};
-}
+constinit const Family gpt_neox = {
+    .name = "GPT-NeoX",
+    .architectures = {"GPTNeoXForCausalLM"},
+    .model_types = {"gpt_neox"},
+    .understood_keys = {"hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads",
+                        "max_position_embeddings", "layer_norm_eps", "hidden_act", "rotary_pct", "rotary_emb_base",
+                        "rope_scaling", "rope_parameters", "use_parallel_residual", "attention_bias"},
+    .harmless_keys = {"classifier_dropout", "hidden_dropout", "attention_probs_dropout_prob", "hidden_dropout_prob",
+                      "gradient_checkpointing", "num_steps", "rope_theta"},
+    .weights = rows_of({kNeoxRows}),
+    .other_names = {{{"embed_out.", "lm_head."}}},
+    .ignored_tensors = {"gpt_neox.layers.{}.attention.bias", "gpt_neox.layers.{}.attention.masked_bias",
+                        "gpt_neox.layers.{}.attention.rotary_emb.inv_freq", "gpt_neox.rotary_emb.inv_freq"},
+    .read = read_gpt_neox};
 
 }  // namespace lancet

@@ -7,7 +7,6 @@
 namespace lancet {
 namespace {
 
-using enum WeightKind;
 constexpr WeightRow kGptjRows[] = {{kEmbedding, "transformer.wte.weight"},
                                    {kFinalNorm, "transformer.ln_f.weight"},
                                    {kFinalNormBias, "transformer.ln_f.bias"},
@@ -41,16 +40,14 @@ void read_gptj(ConfigReader& keys, ModelConfig& config) {
 
 }  // namespace
 
-Family gptj() {
-  return {.name = "GPT-J",
-          .architectures = {"GPTJForCausalLM"},
-          .model_types = {"gptj"},
-          .understood_keys = gpt_keys({"rotary_dim"}),
-          .harmless_keys = gpt_harmless_keys({"rotary", "scale_attn_weights", "tokenizer_class"}),
-          .weights = rows_of({kGptjRows}),
-          .other_names = {{{"transformer.", ""}}},
-          .ignored_tensors = gpt_ignored_tensors(),
-          .read = read_gptj};
-}
+constinit const Family gptj = {.name = "GPT-J",
+                               .architectures = {"GPTJForCausalLM"},
+                               .model_types = {"gptj"},
+                               .understood_keys = gpt_keys({"rotary_dim"}),
+                               .harmless_keys = gpt_harmless_keys({"rotary", "scale_attn_weights", "tokenizer_class"}),
+                               .weights = rows_of({kGptjRows}),
+                               .other_names = {{{"transformer.", ""}}},
+                               .ignored_tensors = kGptIgnoredTensors,
+                               .read = read_gptj};
 
 }  // namespace lancet

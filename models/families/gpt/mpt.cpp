@@ -7,7 +7,6 @@
 namespace lancet {
 namespace {
 
-using enum WeightKind;
 constexpr WeightRow kMptRows[] = {{kEmbedding, "transformer.wte.weight"},
                                   {kFinalNorm, "transformer.norm_f.weight"},
                                   {kHead, "lm_head.weight"},
@@ -46,17 +45,15 @@ void read_mpt(ConfigReader& keys, ModelConfig& config) {
 
 }  // namespace
 
-Family mpt() {
-  return {
-      .name = "MPT",
-      .architectures = {"MptForCausalLM", "MPTForCausalLM"},
-      .model_types = {"mpt"},
-      .understood_keys = {"d_model", "n_layers", "n_heads", "max_seq_len", "layer_norm_epsilon", "attn_config"},
-      .harmless_keys = {"expansion_ratio", "resid_pdrop", "emb_pdrop", "learned_pos_emb", "init_device", "logit_scale",
-                        "no_bias", "embedding_fraction", "norm_type", "init_config", "tokenizer_name", "verbose"},
-      .weights = rows_of({kMptRows}),
-      .ignored_tensors = {},
-      .read = read_mpt};
-}
+constinit const Family mpt = {
+    .name = "MPT",
+    .architectures = {"MptForCausalLM", "MPTForCausalLM"},
+    .model_types = {"mpt"},
+    .understood_keys = {"d_model", "n_layers", "n_heads", "max_seq_len", "layer_norm_epsilon", "attn_config"},
+    .harmless_keys = {"expansion_ratio", "resid_pdrop", "emb_pdrop", "learned_pos_emb", "init_device", "logit_scale",
+                      "no_bias", "embedding_fraction", "norm_type", "init_config", "tokenizer_name", "verbose"},
+    .weights = rows_of({kMptRows}),
+    .ignored_tensors = {},
+    .read = read_mpt};
 
 }  // namespace lancet

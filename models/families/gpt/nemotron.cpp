@@ -8,7 +8,6 @@
 namespace lancet {
 namespace {
 
-using enum WeightKind;
 constexpr WeightRow kLayerNorms[] = {{kFinalNormBias, "model.norm.bias"},
                                      {kAttnNorm, "model.layers.{}.input_layernorm.weight"},
                                      {kAttnNormBias, "model.layers.{}.input_layernorm.bias"},
@@ -39,25 +38,21 @@ void read_jais2(ConfigReader& keys, ModelConfig& config) {
 
 }  // namespace
 
-Family nemotron() {
-  return {.name = "Nemotron",
-          .architectures = {"NemotronForCausalLM"},
-          .model_types = {"nemotron"},
-          .understood_keys = llama_keys({"norm_eps", "attention_bias", "mlp_bias"}),
-          .weights = rows_of({kLlamaOutside, kLayerNorms, kLlamaAttention, kLlamaMlp}),
-          .ignored_tensors = llama_ignored_tensors(),
-          .read = read_nemotron};
-}
+constinit const Family nemotron = {.name = "Nemotron",
+                                   .architectures = {"NemotronForCausalLM"},
+                                   .model_types = {"nemotron"},
+                                   .understood_keys = llama_keys({"norm_eps", "attention_bias", "mlp_bias"}),
+                                   .weights = rows_of({kLlamaOutside, kLayerNorms, kLlamaAttention, kLlamaMlp}),
+                                   .ignored_tensors = kLlamaIgnoredTensors,
+                                   .read = read_nemotron};
 
 /// Jais 2 (2025): usual LayerNorm, whole heads, biases.
-Family jais2() {
-  return {.name = "Jais 2",
-          .architectures = {"Jais2ForCausalLM"},
-          .model_types = {"jais2"},
-          .understood_keys = llama_keys({"layer_norm_eps", "attention_bias", "mlp_bias"}),
-          .weights = rows_of({kLlamaOutside, kLayerNorms, kLlamaAttention, kLlamaMlp}),
-          .ignored_tensors = llama_ignored_tensors(),
-          .read = read_jais2};
-}
+constinit const Family jais2 = {.name = "Jais 2",
+                                .architectures = {"Jais2ForCausalLM"},
+                                .model_types = {"jais2"},
+                                .understood_keys = llama_keys({"layer_norm_eps", "attention_bias", "mlp_bias"}),
+                                .weights = rows_of({kLlamaOutside, kLayerNorms, kLlamaAttention, kLlamaMlp}),
+                                .ignored_tensors = kLlamaIgnoredTensors,
+                                .read = read_jais2};
 
 }  // namespace lancet

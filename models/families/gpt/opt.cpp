@@ -9,7 +9,6 @@
 namespace lancet {
 namespace {
 
-using enum WeightKind;
 constexpr WeightRow kOptRows[] = {{kEmbedding, "model.decoder.embed_tokens.weight"},
                                   {kPositions, "model.decoder.embed_positions.weight"},
                                   {kFinalNorm, "model.decoder.final_layer_norm.weight"},
@@ -86,31 +85,29 @@ void read_biogpt(ConfigReader& keys, ModelConfig& config) {
 
 }  // namespace
 
-Family opt() {
-  return {.name = "OPT",
-          .architectures = {"OPTForCausalLM"},
-          .model_types = {"opt"},
-          .understood_keys = {"hidden_size", "ffn_dim", "num_hidden_layers", "num_attention_heads",
-                              "max_position_embeddings", "activation_function", "do_layer_norm_before", "enable_bias",
-                              "layer_norm_elementwise_affine", "_remove_final_layer_norm", "word_embed_proj_dim"},
-          .harmless_keys = {"dropout", "activation_dropout", "layerdrop", "init_std", "prefix"},
-          .weights = rows_of({kOptRows}),
-          .other_names = {{{"model.decoder.", "decoder."}}},
-          .ignored_tensors = {},
-          .read = read_opt};
-}
+constinit const Family opt = {
+    .name = "OPT",
+    .architectures = {"OPTForCausalLM"},
+    .model_types = {"opt"},
+    .understood_keys = {"hidden_size", "ffn_dim", "num_hidden_layers", "num_attention_heads", "max_position_embeddings",
+                        "activation_function", "do_layer_norm_before", "enable_bias", "layer_norm_elementwise_affine",
+                        "_remove_final_layer_norm", "word_embed_proj_dim"},
+    .harmless_keys = {"dropout", "activation_dropout", "layerdrop", "init_std", "prefix"},
+    .weights = rows_of({kOptRows}),
+    .other_names = {{{"model.decoder.", "decoder."}}},
+    .ignored_tensors = {},
+    .read = read_opt};
 
-Family biogpt() {
-  return {.name = "BioGPT",
-          .architectures = {"BioGptForCausalLM"},
-          .model_types = {"biogpt"},
-          .understood_keys = {"hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads",
-                              "max_position_embeddings", "hidden_act", "scale_embedding"},
-          .harmless_keys = {"layer_norm_eps", "hidden_dropout_prob", "attention_probs_dropout_prob", "layerdrop",
-                            "activation_dropout"},
-          .weights = rows_of({kBioGptRows}),
-          .ignored_tensors = {},
-          .read = read_biogpt};
-}
+constinit const Family biogpt = {
+    .name = "BioGPT",
+    .architectures = {"BioGptForCausalLM"},
+    .model_types = {"biogpt"},
+    .understood_keys = {"hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads",
+                        "max_position_embeddings", "hidden_act", "scale_embedding"},
+    .harmless_keys = {"layer_norm_eps", "hidden_dropout_prob", "attention_probs_dropout_prob", "layerdrop",
+                      "activation_dropout"},
+    .weights = rows_of({kBioGptRows}),
+    .ignored_tensors = {},
+    .read = read_biogpt};
 
 }  // namespace lancet

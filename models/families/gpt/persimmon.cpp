@@ -7,7 +7,6 @@
 namespace lancet {
 namespace {
 
-using enum WeightKind;
 constexpr auto kAllHeads = Layout::kByHead;
 constexpr WeightRow kPersimmonRows[] = {{kEmbedding, "model.embed_tokens.weight"},
                                         {kFinalNorm, "model.final_layernorm.weight"},
@@ -47,17 +46,16 @@ void read_persimmon(ConfigReader& keys, ModelConfig& config) {
 
 }  // namespace
 
-Family persimmon() {
-  return {.name = "Persimmon",
-          .architectures = {"PersimmonForCausalLM"},
-          .model_types = {"persimmon"},
-          .understood_keys = {"hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads",
-                              "max_position_embeddings", "layer_norm_eps", "hidden_act", "qk_layernorm", "rope_theta",
-                              "rope_scaling", "rope_parameters", "partial_rotary_factor"},
-          .harmless_keys = {"hidden_dropout", "num_key_value_heads"},
-          .weights = rows_of({kPersimmonRows}),
-          .ignored_tensors = {"model.layers.{}.self_attn.rotary_emb.inv_freq"},
-          .read = read_persimmon};
-}
+constinit const Family persimmon = {
+    .name = "Persimmon",
+    .architectures = {"PersimmonForCausalLM"},
+    .model_types = {"persimmon"},
+    .understood_keys = {"hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads",
+                        "max_position_embeddings", "layer_norm_eps", "hidden_act", "qk_layernorm", "rope_theta",
+                        "rope_scaling", "rope_parameters", "partial_rotary_factor"},
+    .harmless_keys = {"hidden_dropout", "num_key_value_heads"},
+    .weights = rows_of({kPersimmonRows}),
+    .ignored_tensors = {"model.layers.{}.self_attn.rotary_emb.inv_freq"},
+    .read = read_persimmon};
 
 }  // namespace lancet

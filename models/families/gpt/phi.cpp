@@ -8,7 +8,6 @@
 namespace lancet {
 namespace {
 
-using enum WeightKind;
 constexpr WeightRow kPhiRows[] = {{kEmbedding, "model.embed_tokens.weight"},
                                   {kFinalNorm, "model.final_layernorm.weight"},
                                   {kFinalNormBias, "model.final_layernorm.bias"},
@@ -47,15 +46,13 @@ void read_phi(ConfigReader& keys, ModelConfig& config) {
 
 }  // namespace
 
-Family phi() {
-  return {.name = "Phi-2",
-          .architectures = {"PhiForCausalLM"},
-          .model_types = {"phi"},
-          .understood_keys = llama_keys({"layer_norm_eps", "qk_layernorm"}),
-          .harmless_keys = {"resid_pdrop", "embd_pdrop"},
-          .weights = rows_of({kPhiRows}),
-          .ignored_tensors = llama_ignored_tensors(),
-          .read = read_phi};
-}
+constinit const Family phi = {.name = "Phi-2",
+                              .architectures = {"PhiForCausalLM"},
+                              .model_types = {"phi"},
+                              .understood_keys = llama_keys({"layer_norm_eps", "qk_layernorm"}),
+                              .harmless_keys = {"resid_pdrop", "embd_pdrop"},
+                              .weights = rows_of({kPhiRows}),
+                              .ignored_tensors = kLlamaIgnoredTensors,
+                              .read = read_phi};
 
 }  // namespace lancet

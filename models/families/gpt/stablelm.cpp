@@ -8,7 +8,6 @@
 namespace lancet {
 namespace {
 
-using enum WeightKind;
 constexpr WeightRow kStableNorms[] = {{kFinalNormBias, "model.norm.bias"},
                                       {kAttnNorm, "model.layers.{}.input_layernorm.weight"},
                                       {kAttnNormBias, "model.layers.{}.input_layernorm.bias"},
@@ -28,15 +27,14 @@ void read_stablelm(ConfigReader& keys, ModelConfig& config) {
 
 }  // namespace
 
-Family stablelm() {
-  return {.name = "StableLM",
-          .architectures = {"StableLmForCausalLM"},
-          .model_types = {"stablelm"},
-          .understood_keys = llama_keys({"layer_norm_eps", "use_qkv_bias", "qk_layernorm", "use_parallel_residual"}),
-          .harmless_keys = {"hidden_dropout"},
-          .weights = rows_of({kLlamaOutside, kStableNorms, kLlamaAttention, kLlamaMlp}),
-          .ignored_tensors = llama_ignored_tensors(),
-          .read = read_stablelm};
-}
+constinit const Family stablelm = {
+    .name = "StableLM",
+    .architectures = {"StableLmForCausalLM"},
+    .model_types = {"stablelm"},
+    .understood_keys = llama_keys({"layer_norm_eps", "use_qkv_bias", "qk_layernorm", "use_parallel_residual"}),
+    .harmless_keys = {"hidden_dropout"},
+    .weights = rows_of({kLlamaOutside, kStableNorms, kLlamaAttention, kLlamaMlp}),
+    .ignored_tensors = kLlamaIgnoredTensors,
+    .read = read_stablelm};
 
 }  // namespace lancet

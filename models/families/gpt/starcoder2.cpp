@@ -7,7 +7,6 @@
 namespace lancet {
 namespace {
 
-using enum WeightKind;
 constexpr WeightRow kStarRows[] = {{kFinalNormBias, "model.norm.bias"},
                                    {kAttnNorm, "model.layers.{}.input_layernorm.weight"},
                                    {kAttnNormBias, "model.layers.{}.input_layernorm.bias"},
@@ -32,17 +31,16 @@ void read_starcoder2(ConfigReader& keys, ModelConfig& config) {
 
 }  // namespace
 
-Family starcoder2() {
-  return {.name = "StarCoder2",
-          .architectures = {"Starcoder2ForCausalLM"},
-          .model_types = {"starcoder2"},
-          .understood_keys = llama_keys({"norm_epsilon", "use_bias", "sliding_window"}),
-          .harmless_keys = {"residual_dropout", "embedding_dropout", "mlp_type", "norm_type", "activation_function",
-                            "layer_norm_epsilon", "scale_attn_weights", "attention_softmax_in_fp32",
-                            "scale_attention_softmax_in_fp32"},
-          .weights = rows_of({kLlamaOutside, kLlamaAttention, kStarRows}),
-          .ignored_tensors = llama_ignored_tensors(),
-          .read = read_starcoder2};
-}
+constinit const Family starcoder2 = {
+    .name = "StarCoder2",
+    .architectures = {"Starcoder2ForCausalLM"},
+    .model_types = {"starcoder2"},
+    .understood_keys = llama_keys({"norm_epsilon", "use_bias", "sliding_window"}),
+    .harmless_keys = {"residual_dropout", "embedding_dropout", "mlp_type", "norm_type", "activation_function",
+                      "layer_norm_epsilon", "scale_attn_weights", "attention_softmax_in_fp32",
+                      "scale_attention_softmax_in_fp32"},
+    .weights = rows_of({kLlamaOutside, kLlamaAttention, kStarRows}),
+    .ignored_tensors = kLlamaIgnoredTensors,
+    .read = read_starcoder2};
 
 }  // namespace lancet

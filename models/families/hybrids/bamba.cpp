@@ -66,28 +66,26 @@ void read_falcon_h1(ConfigReader& keys, ModelConfig& config) {
 
 }  // namespace
 
-Family bamba() {
-  return {.name = "Bamba",
-          .architectures = {"BambaForCausalLM"},
-          .model_types = {"bamba"},
-          .understood_keys = state_space_keys({"attn_layer_indices"}),
-          .harmless_keys = state_space_harmless_keys(),
-          .weights = rows_of({kStateSpaceOutside, kStateSpaceNorm, kLlamaAttention, kStateSpace, kFeedForward}),
-          .read = read_bamba};
-}
+constinit const Family bamba = {
+    .name = "Bamba",
+    .architectures = {"BambaForCausalLM"},
+    .model_types = {"bamba"},
+    .understood_keys = state_space_keys({"attn_layer_indices"}),
+    .harmless_keys = state_space_harmless_keys(),
+    .weights = rows_of({kStateSpaceOutside, kStateSpaceNorm, kLlamaAttention, kStateSpace, kFeedForward}),
+    .read = read_bamba};
 
-Family falcon_h1() {
-  return {.name = "Falcon-H1",
-          .architectures = {"FalconH1ForCausalLM"},
-          .model_types = {"falcon_h1"},
-          .understood_keys = state_space_keys(
-              {"mamba_d_ssm", "mamba_rms_norm", "mamba_norm_before_gate", "projectors_bias", "ssm_in_multiplier",
-               "ssm_multipliers", "ssm_out_multiplier", "attention_in_multiplier", "attention_out_multiplier",
-               "key_multiplier", "mlp_multipliers", "embedding_multiplier", "lm_head_multiplier"}),
-          .harmless_keys = state_space_harmless_keys(),
-          .weights = rows_of({kStateSpaceOutside, kStateSpaceNorm, kLlamaAttention, kStateSpace, kFeedForward}),
-          .refuses_mixer_lora = true,
-          .read = read_falcon_h1};
-}
+constinit const Family falcon_h1 = {
+    .name = "Falcon-H1",
+    .architectures = {"FalconH1ForCausalLM"},
+    .model_types = {"falcon_h1"},
+    .understood_keys = state_space_keys({"mamba_d_ssm", "mamba_rms_norm", "mamba_norm_before_gate", "projectors_bias",
+                                         "ssm_in_multiplier", "ssm_multipliers", "ssm_out_multiplier",
+                                         "attention_in_multiplier", "attention_out_multiplier", "key_multiplier",
+                                         "mlp_multipliers", "embedding_multiplier", "lm_head_multiplier"}),
+    .harmless_keys = state_space_harmless_keys(),
+    .weights = rows_of({kStateSpaceOutside, kStateSpaceNorm, kLlamaAttention, kStateSpace, kFeedForward}),
+    .refuses_mixer_lora = true,
+    .read = read_falcon_h1};
 
 }  // namespace lancet

@@ -11,7 +11,6 @@
 namespace lancet {
 namespace {
 
-using enum WeightKind;
 constexpr WeightRow kJambaMixer[] = {{kMixerValue, "model.layers.{}.mamba.in_proj.weight"},
                                      {kMixerGate, "model.layers.{}.mamba.in_proj.weight"},
                                      {kMixerTaps, "model.layers.{}.mamba.conv1d.weight"},
@@ -80,39 +79,38 @@ void read_jamba(ConfigReader& keys, ModelConfig& config) {
 
 }  // namespace
 
-Family jamba() {
-  return {.name = "Jamba",
-          .architectures = {"JambaForCausalLM"},
-          .model_types = {"jamba"},
-          .understood_keys = {"hidden_size",
-                              "intermediate_size",
-                              "num_hidden_layers",
-                              "num_attention_heads",
-                              "num_key_value_heads",
-                              "max_position_embeddings",
-                              "rms_norm_eps",
-                              "hidden_act",
-                              "attn_layer_period",
-                              "attn_layer_offset",
-                              "expert_layer_period",
-                              "expert_layer_offset",
-                              "num_experts",
-                              "num_local_experts",
-                              "num_experts_per_tok",
-                              "mamba_d_state",
-                              "mamba_d_conv",
-                              "mamba_expand",
-                              "mamba_dt_rank",
-                              "mamba_conv_bias",
-                              "mamba_proj_bias",
-                              "mamba_inner_layernorms",
-                              "head_dim"},
-          .harmless_keys = {"use_mamba_kernels", "use_mambapy", "use_associative_scan", "output_router_logits",
-                            "router_aux_loss_coef", "num_logits_to_keep", "calc_logits_for_entire_prompt", "n_ctx"},
-          .weights =
-              rows_of({kStateSpaceOutside, kStateSpaceNorm, kLlamaAttention, kJambaMixer, kFeedForward, kJambaExperts}),
-          .experts_parameter = "model.layers.{}.feed_forward.experts.down_proj",
-          .read = read_jamba};
-}
+constinit const Family jamba = {
+    .name = "Jamba",
+    .architectures = {"JambaForCausalLM"},
+    .model_types = {"jamba"},
+    .understood_keys = {"hidden_size",
+                        "intermediate_size",
+                        "num_hidden_layers",
+                        "num_attention_heads",
+                        "num_key_value_heads",
+                        "max_position_embeddings",
+                        "rms_norm_eps",
+                        "hidden_act",
+                        "attn_layer_period",
+                        "attn_layer_offset",
+                        "expert_layer_period",
+                        "expert_layer_offset",
+                        "num_experts",
+                        "num_local_experts",
+                        "num_experts_per_tok",
+                        "mamba_d_state",
+                        "mamba_d_conv",
+                        "mamba_expand",
+                        "mamba_dt_rank",
+                        "mamba_conv_bias",
+                        "mamba_proj_bias",
+                        "mamba_inner_layernorms",
+                        "head_dim"},
+    .harmless_keys = {"use_mamba_kernels", "use_mambapy", "use_associative_scan", "output_router_logits",
+                      "router_aux_loss_coef", "num_logits_to_keep", "calc_logits_for_entire_prompt", "n_ctx"},
+    .weights =
+        rows_of({kStateSpaceOutside, kStateSpaceNorm, kLlamaAttention, kJambaMixer, kFeedForward, kJambaExperts}),
+    .experts_parameter = "model.layers.{}.feed_forward.experts.down_proj",
+    .read = read_jamba};
 
 }  // namespace lancet

@@ -10,7 +10,6 @@
 namespace lancet {
 namespace {
 
-using enum WeightKind;
 constexpr WeightRow kLfm2Layers[] = {{kEmbedding, "model.embed_tokens.weight"},
                                      {kFinalNorm, "model.embedding_norm.weight"},
                                      {kHead, "lm_head.weight"},
@@ -92,13 +91,13 @@ void read_lfm2_moe(ConfigReader& keys, ModelConfig& config) {
   for (int64_t layer = 0; layer < config.n_layers; ++layer) experts.layers.push_back(layer >= n_dense);
 }
 
-std::vector<std::string_view> short_convolution_keys(std::initializer_list<std::string_view> more) {
+constexpr KeyList short_convolution_keys(std::initializer_list<std::string_view> more) {
   return with_keys(
       llama_keys({"norm_eps", "layer_types", "full_attn_idxs", "conv_bias", "conv_L_cache", "tie_embedding"}), more);
 }
 
 /// What files have of training, and of sizes that others give.
-std::vector<std::string_view> other_lfm2_keys() {
+constexpr KeyList other_lfm2_keys() {
   return {"block_dim",
           "block_mlp_init_scale",
           "block_norm_eps",
@@ -116,28 +115,26 @@ std::vector<std::string_view> other_lfm2_keys() {
 
 }  // namespace
 
-Family lfm2() {
-  return {.name = "LFM2",
-          .architectures = {"Lfm2ForCausalLM"},
-          .model_types = {"lfm2"},
-          .understood_keys = short_convolution_keys(
-              {"block_ff_dim", "block_multiple_of", "block_ffn_dim_multiplier", "block_auto_adjust_ff_dim"}),
-          .harmless_keys = other_lfm2_keys(),
-          .weights = rows_of({kLfm2Layers}),
-          .read = read_lfm2};
-}
+constinit const Family lfm2 = {
+    .name = "LFM2",
+    .architectures = {"Lfm2ForCausalLM"},
+    .model_types = {"lfm2"},
+    .understood_keys = short_convolution_keys(
+        {"block_ff_dim", "block_multiple_of", "block_ffn_dim_multiplier", "block_auto_adjust_ff_dim"}),
+    .harmless_keys = other_lfm2_keys(),
+    .weights = rows_of({kLfm2Layers}),
+    .read = read_lfm2};
 
-Family lfm2_moe() {
-  return {.name = "LFM2-MoE",
-          .architectures = {"Lfm2MoeForCausalLM"},
-          .model_types = {"lfm2_moe"},
-          .understood_keys = short_convolution_keys({"num_experts", "num_local_experts", "num_experts_per_tok",
-                                                     "moe_intermediate_size", "norm_topk_prob", "use_expert_bias",
-                                                     "routed_scaling_factor", "num_dense_layers"}),
-          .harmless_keys = other_lfm2_keys(),
-          .weights = rows_of({kLfm2Layers, kLfm2Experts}),
-          .experts_parameter = "model.layers.{}.feed_forward.experts.down_proj",
-          .read = read_lfm2_moe};
-}
+constinit const Family lfm2_moe = {
+    .name = "LFM2-MoE",
+    .architectures = {"Lfm2MoeForCausalLM"},
+    .model_types = {"lfm2_moe"},
+    .understood_keys =
+        short_convolution_keys({"num_experts", "num_local_experts", "num_experts_per_tok", "moe_intermediate_size",
+                                "norm_topk_prob", "use_expert_bias", "routed_scaling_factor", "num_dense_layers"}),
+    .harmless_keys = other_lfm2_keys(),
+    .weights = rows_of({kLfm2Layers, kLfm2Experts}),
+    .experts_parameter = "model.layers.{}.feed_forward.experts.down_proj",
+    .read = read_lfm2_moe};
 
 }  // namespace lancet

@@ -12,8 +12,6 @@
 namespace lancet {
 namespace {
 
-using enum WeightKind;
-
 bool has_mixing(const ModelConfig& config, int64_t layer) { return config.has_mixing(layer); }
 
 bool has_mlp(const ModelConfig& config, int64_t layer) { return config.has_mlp(layer); }
@@ -133,46 +131,45 @@ void read_nemotron_h(ConfigReader& keys, ModelConfig& config) {
 
 }  // namespace
 
-Family nemotron_h() {
-  return {.name = "Nemotron-H",
-          .architectures = {"NemotronHForCausalLM"},
-          .model_types = {"nemotron_h"},
-          .understood_keys = corrected_expert_keys({"hidden_size",
-                                                    "intermediate_size",
-                                                    "num_attention_heads",
-                                                    "num_key_value_heads",
-                                                    "head_dim",
-                                                    "attention_head_dim",
-                                                    "max_position_embeddings",
-                                                    "layers_block_type",
-                                                    "hybrid_override_pattern",
-                                                    "layer_norm_epsilon",
-                                                    "mlp_hidden_act",
-                                                    "mamba_hidden_act",
-                                                    "mamba_num_heads",
-                                                    "mamba_head_dim",
-                                                    "n_groups",
-                                                    "ssm_state_size",
-                                                    "conv_kernel",
-                                                    "use_conv_bias",
-                                                    "time_step_limit",
-                                                    "attention_bias",
-                                                    "mlp_bias",
-                                                    "use_bias",
-                                                    "residual_in_fp32",
-                                                    "moe_latent_size",
-                                                    "moe_shared_expert_intermediate_size"}),
-          .harmless_keys = {"num_hidden_layers", "expand", "chunk_size", "time_step_min", "time_step_max",
-                            "time_step_floor", "time_step_rank", "rms_norm_eps", "mamba_proj_bias",
-                            "mamba_ssm_cache_dtype", "use_mamba_kernels", "num_logits_to_keep", "hidden_dropout",
-                            "rescale_prenorm_residual", "moe_shared_expert_overlap", "num_nextn_predict_layers",
-                            "mtp_layers_block_type", "mtp_hybrid_override_pattern", "output_router_logits"},
-          .weights = rows_of({kNemotronRows}),
-          .other_names = {{{"model.", "backbone."}}},
-          .ignored_tensors = {"mtp.*"},
-          .experts_parameter = "model.layers.{}.mixer.experts.down_proj",
-          .refuses_mixer_lora = true,
-          .read = read_nemotron_h};
-}
+constinit const Family nemotron_h = {
+    .name = "Nemotron-H",
+    .architectures = {"NemotronHForCausalLM"},
+    .model_types = {"nemotron_h"},
+    .understood_keys = corrected_expert_keys({"hidden_size",
+                                              "intermediate_size",
+                                              "num_attention_heads",
+                                              "num_key_value_heads",
+                                              "head_dim",
+                                              "attention_head_dim",
+                                              "max_position_embeddings",
+                                              "layers_block_type",
+                                              "hybrid_override_pattern",
+                                              "layer_norm_epsilon",
+                                              "mlp_hidden_act",
+                                              "mamba_hidden_act",
+                                              "mamba_num_heads",
+                                              "mamba_head_dim",
+                                              "n_groups",
+                                              "ssm_state_size",
+                                              "conv_kernel",
+                                              "use_conv_bias",
+                                              "time_step_limit",
+                                              "attention_bias",
+                                              "mlp_bias",
+                                              "use_bias",
+                                              "residual_in_fp32",
+                                              "moe_latent_size",
+                                              "moe_shared_expert_intermediate_size"}),
+    .harmless_keys = {"num_hidden_layers", "expand", "chunk_size", "time_step_min", "time_step_max", "time_step_floor",
+                      "time_step_rank", "rms_norm_eps", "mamba_proj_bias", "mamba_ssm_cache_dtype", "use_mamba_kernels",
+                      "num_logits_to_keep", "hidden_dropout", "rescale_prenorm_residual", "moe_shared_expert_overlap",
+                      "num_nextn_predict_layers", "mtp_layers_block_type", "mtp_hybrid_override_pattern",
+                      "output_router_logits"},
+    .weights = rows_of({kNemotronRows}),
+    .other_names = {{{"model.", "backbone."}}},
+    .ignored_tensors = {"mtp.*"},
+    .experts_parameter = "model.layers.{}.mixer.experts.down_proj",
+    .refuses_mixer_lora = true,
+    .read = read_nemotron_h};
 
 }  // namespace lancet

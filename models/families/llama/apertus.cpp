@@ -7,7 +7,6 @@
 namespace lancet {
 namespace {
 
-using enum WeightKind;
 constexpr WeightRow kApertusRows[] = {{kAttnNorm, "model.layers.{}.attention_layernorm.weight"},
                                       {kMlpNorm, "model.layers.{}.feedforward_layernorm.weight"},
                                       {kXieluAbove, "model.layers.{}.mlp.act_fn.alpha_p"},
@@ -30,15 +29,14 @@ void read_apertus(ConfigReader& keys, ModelConfig& config) {
 
 }  // namespace
 
-Family apertus() {
-  return {.name = "Apertus",
-          .architectures = {"ApertusForCausalLM"},
-          .model_types = {"apertus"},
-          .understood_keys = llama_keys({"attention_bias"}),
-          .harmless_keys = {"qk_norm", "post_norm", "mlp_bias"},
-          .weights = rows_of({kLlamaOutside, kApertusRows, kLlamaAttention, kHeadNorms, kLlamaMlp}),
-          .ignored_tensors = llama_ignored_tensors(),
-          .read = read_apertus};
-}
+constinit const Family apertus = {
+    .name = "Apertus",
+    .architectures = {"ApertusForCausalLM"},
+    .model_types = {"apertus"},
+    .understood_keys = llama_keys({"attention_bias"}),
+    .harmless_keys = {"qk_norm", "post_norm", "mlp_bias"},
+    .weights = rows_of({kLlamaOutside, kApertusRows, kLlamaAttention, kHeadNorms, kLlamaMlp}),
+    .ignored_tensors = kLlamaIgnoredTensors,
+    .read = read_apertus};
 
 }  // namespace lancet

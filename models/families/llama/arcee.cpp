@@ -19,14 +19,12 @@ void read_arcee(ConfigReader& keys, ModelConfig& config) {
 
 }  // namespace
 
-Family arcee() {
-  return {.name = "Arcee",
-          .architectures = {"ArceeForCausalLM"},
-          .model_types = {"arcee"},
-          .understood_keys = llama_keys({"attention_bias", "mlp_bias"}),
-          .weights = llama_rows(),
-          .ignored_tensors = llama_ignored_tensors(),
-          .read = read_arcee};
-}
+constinit const Family arcee = {.name = "Arcee",
+                                .architectures = {"ArceeForCausalLM"},
+                                .model_types = {"arcee"},
+                                .understood_keys = llama_keys({"attention_bias", "mlp_bias"}),
+                                .weights = llama_rows(),
+                                .ignored_tensors = kLlamaIgnoredTensors,
+                                .read = read_arcee};
 
 }  // namespace lancet

@@ -18,14 +18,12 @@ void read_cwm(ConfigReader& keys, ModelConfig& config) {
 
 }  // namespace
 
-Family cwm() {
-  return {.name = "CWM",
-          .architectures = {"CwmForCausalLM"},
-          .model_types = {"cwm"},
-          .understood_keys = llama_keys({"mlp_bias", "sliding_window", "layer_types"}),
-          .weights = llama_rows(),
-          .ignored_tensors = llama_ignored_tensors(),
-          .read = read_cwm};
-}
+constinit const Family cwm = {.name = "CWM",
+                              .architectures = {"CwmForCausalLM"},
+                              .model_types = {"cwm"},
+                              .understood_keys = llama_keys({"mlp_bias", "sliding_window", "layer_types"}),
+                              .weights = llama_rows(),
+                              .ignored_tensors = kLlamaIgnoredTensors,
+                              .read = read_cwm};
 
 }  // namespace lancet

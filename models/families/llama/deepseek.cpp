@@ -65,42 +65,37 @@ void read_glm4_moe_lite(ConfigReader& keys, ModelConfig& config) {
 
 }  // namespace
 
-Family deepseek_v2() {
-  return {.name = "DeepSeek-V2",
-          .architectures = {"DeepseekV2ForCausalLM"},
-          .model_types = {"deepseek_v2"},
-          .understood_keys = corrected_expert_keys(
-              latent_keys({"first_k_dense_replace", "topk_method", "scoring_func", "moe_layer_freq", "mlp_bias"})),
-          .harmless_keys = {"aux_loss_alpha", "seq_aux", "ep_size", "output_router_logits", "router_aux_loss_coef"},
-          .weights = rows_of({kLlamaOutside, kLatentBlock, kLlamaMlp, kQwenExperts, kSharedExperts}),
-          .ignored_tensors = llama_ignored_tensors(),
-          .read = read_deepseek_v2};
-}
+constinit const Family deepseek_v2 = {
+    .name = "DeepSeek-V2",
+    .architectures = {"DeepseekV2ForCausalLM"},
+    .model_types = {"deepseek_v2"},
+    .understood_keys = corrected_expert_keys(
+        latent_keys({"first_k_dense_replace", "topk_method", "scoring_func", "moe_layer_freq", "mlp_bias"})),
+    .harmless_keys = {"aux_loss_alpha", "seq_aux", "ep_size", "output_router_logits", "router_aux_loss_coef"},
+    .weights = rows_of({kLlamaOutside, kLatentBlock, kLlamaMlp, kQwenExperts, kSharedExperts}),
+    .ignored_tensors = kLlamaIgnoredTensors,
+    .read = read_deepseek_v2};
 
-Family deepseek_v3() {
-  return {.name = "DeepSeek-V3",
-          .architectures = {"DeepseekV3ForCausalLM"},
-          .model_types = {"deepseek_v3"},
-          .understood_keys = corrected_expert_keys(
-              latent_keys({"first_k_dense_replace", "topk_method", "scoring_func", "moe_layer_freq"})),
-          .harmless_keys = {"aux_loss_alpha", "seq_aux", "ep_size", "output_router_logits", "router_aux_loss_coef",
-                            "num_nextn_predict_layers", "num_mtp_layers"},
-          .weights = rows_of({kLlamaOutside, kLatentBlock, kLlamaMlp, kQwenExperts, kRouterCorrection, kSharedExperts}),
-          .ignored_tensors = {"model.layers.61.*"},  // a layer that predicts one token more
-          .read = read_deepseek_v3};
-}
+constinit const Family deepseek_v3 = {
+    .name = "DeepSeek-V3",
+    .architectures = {"DeepseekV3ForCausalLM"},
+    .model_types = {"deepseek_v3"},
+    .understood_keys =
+        corrected_expert_keys(latent_keys({"first_k_dense_replace", "topk_method", "scoring_func", "moe_layer_freq"})),
+    .harmless_keys = {"aux_loss_alpha", "seq_aux", "ep_size", "output_router_logits", "router_aux_loss_coef",
+                      "num_nextn_predict_layers", "num_mtp_layers"},
+    .weights = rows_of({kLlamaOutside, kLatentBlock, kLlamaMlp, kQwenExperts, kRouterCorrection, kSharedExperts}),
+    .ignored_tensors = {"model.layers.61.*"},  // a layer that predicts one token more
+    .read = read_deepseek_v3};
 
-Family glm4_moe_lite() {
-  return {
-      .name = "GLM-4.7-Flash",
-      .architectures = {"Glm4MoeLiteForCausalLM"},
-      .model_types = {"glm4_moe_lite"},
-      .understood_keys =
-          corrected_expert_keys(latent_keys({"first_k_dense_replace", "mlp_layer_types", "topk_method"})),
-      .harmless_keys = {"num_nextn_predict_layers", "num_mtp_layers", "output_router_logits", "router_aux_loss_coef"},
-      .weights = rows_of({kLlamaOutside, kLatentBlock, kLlamaMlp, kQwenExperts, kRouterCorrection, kSharedExperts}),
-      .ignored_tensors = {"model.layers.47.*"},  // likewise
-      .read = read_glm4_moe_lite};
-}
+constinit const Family glm4_moe_lite = {
+    .name = "GLM-4.7-Flash",
+    .architectures = {"Glm4MoeLiteForCausalLM"},
+    .model_types = {"glm4_moe_lite"},
+    .understood_keys = corrected_expert_keys(latent_keys({"first_k_dense_replace", "mlp_layer_types", "topk_method"})),
+    .harmless_keys = {"num_nextn_predict_layers", "num_mtp_layers", "output_router_logits", "router_aux_loss_coef"},
+    .weights = rows_of({kLlamaOutside, kLatentBlock, kLlamaMlp, kQwenExperts, kRouterCorrection, kSharedExperts}),
+    .ignored_tensors = {"model.layers.47.*"},  // likewise
+    .read = read_glm4_moe_lite};
 
 }  // namespace lancet

@@ -9,7 +9,6 @@
 namespace lancet {
 namespace {
 
-using enum WeightKind;
 constexpr WeightRow kBias[] = {
     {kRouterBias, "model.layers.{}.mlp.moe_statics.e_score_correction_bias", Layout::kOneRow}};
 
@@ -50,30 +49,28 @@ void read_ernie4_5_moe(ConfigReader& keys, ModelConfig& config) {
 
 }  // namespace
 
-Family ernie4_5_moe() {
-  return {.name = "ERNIE 4.5 MoE",
-          .architectures = {"Ernie4_5_MoeForCausalLM"},
-          .model_types = {"ernie4_5_moe"},
-          .understood_keys = llama_keys({"use_bias", "moe_num_experts", "moe_k", "moe_intermediate_size",
-                                         "moe_norm_min", "moe_num_shared_experts", "moe_layer_start_index",
-                                         "moe_layer_end_index", "moe_layer_interval"}),
-          .harmless_keys = {"router_aux_loss_coef", "output_router_logits", "moe_capacity", "moe_gate",
-                            "moe_use_aux_free", "num_nextn_predict_layers", "use_rmsnorm", "compression_ratio",
-                            "use_flash_attention", "weight_share_add_bias"},
-          .weights = rows_of({llama_rows(), kQwenExperts, kBias, kSharedExperts}),
-          .ignored_tensors = {"model.mtp_*", "mtp*"},
-          .read = read_ernie4_5_moe};
-}
+constinit const Family ernie4_5_moe = {
+    .name = "ERNIE 4.5 MoE",
+    .architectures = {"Ernie4_5_MoeForCausalLM"},
+    .model_types = {"ernie4_5_moe"},
+    .understood_keys =
+        llama_keys({"use_bias", "moe_num_experts", "moe_k", "moe_intermediate_size", "moe_norm_min",
+                    "moe_num_shared_experts", "moe_layer_start_index", "moe_layer_end_index", "moe_layer_interval"}),
+    .harmless_keys = {"router_aux_loss_coef", "output_router_logits", "moe_capacity", "moe_gate", "moe_use_aux_free",
+                      "num_nextn_predict_layers", "use_rmsnorm", "compression_ratio", "use_flash_attention",
+                      "weight_share_add_bias"},
+    .weights = rows_of({llama_rows(), kQwenExperts, kBias, kSharedExperts}),
+    .ignored_tensors = {"model.mtp_*", "mtp*"},
+    .read = read_ernie4_5_moe};
 
-Family ernie4_5() {
-  return {.name = "ERNIE 4.5",
-          .architectures = {"Ernie4_5ForCausalLM"},
-          .model_types = {"ernie4_5"},
-          .understood_keys = llama_keys({"use_bias"}),
-          .harmless_keys = {"compression_ratio", "use_flash_attention", "weight_share_add_bias"},
-          .weights = llama_rows(),
-          .ignored_tensors = llama_ignored_tensors(),
-          .read = read_ernie4_5};
-}
+constinit const Family ernie4_5 = {
+    .name = "ERNIE 4.5",
+    .architectures = {"Ernie4_5ForCausalLM"},
+    .model_types = {"ernie4_5"},
+    .understood_keys = llama_keys({"use_bias"}),
+    .harmless_keys = {"compression_ratio", "use_flash_attention", "weight_share_add_bias"},
+    .weights = llama_rows(),
+    .ignored_tensors = kLlamaIgnoredTensors,
+    .read = read_ernie4_5};
 
 }  // namespace lancet

@@ -7,7 +7,6 @@
 namespace lancet {
 namespace {
 
-using enum WeightKind;
 constexpr WeightRow kExaoneNorms[] = {{kAttnPostNorm, "model.layers.{}.post_attention_layernorm.weight"},
                                       {kMlpPostNorm, "model.layers.{}.post_feedforward_layernorm.weight"}};
 
@@ -23,14 +22,13 @@ void read_exaone4(ConfigReader& keys, ModelConfig& config) {
 
 }  // namespace
 
-Family exaone4() {
-  return {.name = "EXAONE 4",
-          .architectures = {"Exaone4ForCausalLM"},
-          .model_types = {"exaone4"},
-          .understood_keys = llama_keys({"sliding_window", "layer_types", "sliding_window_pattern"}),
-          .weights = rows_of({kLlamaOutside, kLlamaAttention, kHeadNorms, kExaoneNorms, kLlamaMlp}),
-          .ignored_tensors = llama_ignored_tensors(),
-          .read = read_exaone4};
-}
+constinit const Family exaone4 = {
+    .name = "EXAONE 4",
+    .architectures = {"Exaone4ForCausalLM"},
+    .model_types = {"exaone4"},
+    .understood_keys = llama_keys({"sliding_window", "layer_types", "sliding_window_pattern"}),
+    .weights = rows_of({kLlamaOutside, kLlamaAttention, kHeadNorms, kExaoneNorms, kLlamaMlp}),
+    .ignored_tensors = kLlamaIgnoredTensors,
+    .read = read_exaone4};
 
 }  // namespace lancet

@@ -10,7 +10,6 @@
 namespace lancet {
 namespace {
 
-using enum WeightKind;
 constexpr WeightRow kGlmBefore[] = {{kAttnNorm, "model.layers.{}.input_layernorm.weight"},
                                     {kMlpNorm, "model.layers.{}.post_attention_layernorm.weight"}};
 constexpr WeightRow kGlmBehind[] = {{kAttnPostNorm, "model.layers.{}.post_self_attn_layernorm.weight"},
@@ -41,36 +40,30 @@ void read_glm4_moe(ConfigReader& keys, ModelConfig& config) {
 
 }  // namespace
 
-Family glm4_moe() {
-  return {
-      .name = "GLM-4.5",
-      .architectures = {"Glm4MoeForCausalLM"},
-      .model_types = {"glm4_moe"},
-      .understood_keys = corrected_expert_keys(llama_keys({"attention_bias", "use_qk_norm", "first_k_dense_replace"})),
-      .harmless_keys = {"num_nextn_predict_layers", "num_mtp_layers", "router_aux_loss_coef", "output_router_logits"},
-      .weights = rows_of({llama_rows(kHeadNorms), kQwenExperts, kRouterCorrection, kSharedExperts}),
-      .ignored_tensors = {"model.layers.92.*", "model.layers.46.*"},  // a layer that predicts one token more
-      .read = read_glm4_moe};
-}
+constinit const Family glm4_moe = {
+    .name = "GLM-4.5",
+    .architectures = {"Glm4MoeForCausalLM"},
+    .model_types = {"glm4_moe"},
+    .understood_keys = corrected_expert_keys(llama_keys({"attention_bias", "use_qk_norm", "first_k_dense_replace"})),
+    .harmless_keys = {"num_nextn_predict_layers", "num_mtp_layers", "router_aux_loss_coef", "output_router_logits"},
+    .weights = rows_of({llama_rows(kHeadNorms), kQwenExperts, kRouterCorrection, kSharedExperts}),
+    .ignored_tensors = {"model.layers.92.*", "model.layers.46.*"},  // a layer that predicts one token more
+    .read = read_glm4_moe};
 
-Family glm() {
-  return {.name = "GLM-4",
-          .architectures = {"GlmForCausalLM"},
-          .model_types = {"glm"},
-          .understood_keys = llama_keys({"attention_bias"}),
-          .weights = rows_of({kLlamaOutside, kGlmBefore, kLlamaAttention, kGlmMlp}),
-          .ignored_tensors = llama_ignored_tensors(),
-          .read = read_glm};
-}
+constinit const Family glm = {.name = "GLM-4",
+                              .architectures = {"GlmForCausalLM"},
+                              .model_types = {"glm"},
+                              .understood_keys = llama_keys({"attention_bias"}),
+                              .weights = rows_of({kLlamaOutside, kGlmBefore, kLlamaAttention, kGlmMlp}),
+                              .ignored_tensors = kLlamaIgnoredTensors,
+                              .read = read_glm};
 
-Family glm4() {
-  return {.name = "GLM-4-0414",
-          .architectures = {"Glm4ForCausalLM"},
-          .model_types = {"glm4"},
-          .understood_keys = llama_keys({"attention_bias"}),
-          .weights = rows_of({kLlamaOutside, kGlmBefore, kGlmBehind, kLlamaAttention, kGlmMlp}),
-          .ignored_tensors = llama_ignored_tensors(),
-          .read = read_glm};
-}
+constinit const Family glm4 = {.name = "GLM-4-0414",
+                               .architectures = {"Glm4ForCausalLM"},
+                               .model_types = {"glm4"},
+                               .understood_keys = llama_keys({"attention_bias"}),
+                               .weights = rows_of({kLlamaOutside, kGlmBefore, kGlmBehind, kLlamaAttention, kGlmMlp}),
+                               .ignored_tensors = kLlamaIgnoredTensors,
+                               .read = read_glm};
 
 }  // namespace lancet

@@ -7,7 +7,6 @@
 namespace lancet {
 namespace {
 
-using enum WeightKind;
 constexpr auto kColumns = Layout::kByExpertColumns;
 constexpr WeightRow kSinkRows[] = {{kSinks, "model.layers.{}.self_attn.sinks"}};
 constexpr WeightRow kExpertRows[] = {{kRouter, "model.layers.{}.mlp.router.weight"},
@@ -43,18 +42,16 @@ void read_gpt_oss(ConfigReader& keys, ModelConfig& config) {
 
 }  // namespace
 
-Family gpt_oss() {
-  return {
-      .name = "gpt-oss",
-      .architectures = {"GptOssForCausalLM"},
-      .model_types = {"gpt_oss"},
-      .understood_keys = llama_keys({"attention_bias", "sliding_window", "layer_types", "swiglu_alpha", "swiglu_limit",
-                                     "num_local_experts", "num_experts_per_tok"}),
-      // experts_per_token and initial_context_length say again what other keys do
-      .harmless_keys = {"router_aux_loss_coef", "output_router_logits", "experts_per_token", "initial_context_length"},
-      .weights = rows_of({llama_rows(kSinkRows), kExpertRows}),
-      .ignored_tensors = llama_ignored_tensors(),
-      .read = read_gpt_oss};
-}
+constinit const Family gpt_oss = {
+    .name = "gpt-oss",
+    .architectures = {"GptOssForCausalLM"},
+    .model_types = {"gpt_oss"},
+    .understood_keys = llama_keys({"attention_bias", "sliding_window", "layer_types", "swiglu_alpha", "swiglu_limit",
+                                   "num_local_experts", "num_experts_per_tok"}),
+    // experts_per_token and initial_context_length say again what other keys do
+    .harmless_keys = {"router_aux_loss_coef", "output_router_logits", "experts_per_token", "initial_context_length"},
+    .weights = rows_of({llama_rows(kSinkRows), kExpertRows}),
+    .ignored_tensors = kLlamaIgnoredTensors,
+    .read = read_gpt_oss};
 
 }  // namespace lancet

@@ -10,7 +10,6 @@
 namespace lancet {
 namespace {
 
-using enum WeightKind;
 constexpr auto kOfExperts = Layout::kByExpert;
 constexpr WeightRow kGraniteExperts[] = {{kRouter, "model.layers.{}.block_sparse_moe.router.layer.weight"},
                                          {kGate, "model.layers.{}.block_sparse_moe.input_linear.weight", kOfExperts},
@@ -70,42 +69,38 @@ void read_granite_hybrid(ConfigReader& keys, ModelConfig& config) {
 
 }  // namespace
 
-Family granite_hybrid() {
-  return {
-      .name = "Granite 4",
-      .architectures = {"GraniteMoeHybridForCausalLM"},
-      .model_types = {"granitemoehybrid"},
-      .understood_keys = state_space_keys({"embedding_multiplier", "attention_multiplier", "residual_multiplier",
-                                           "logits_scaling", "num_local_experts", "num_experts_per_tok",
-                                           "shared_intermediate_size", "position_embedding_type"}),
-      .harmless_keys = state_space_harmless_keys(),
-      .weights = rows_of({kLlamaOutside, kStateSpaceNorm, kLlamaAttention, kStateSpace, kSharedMlp, kGraniteExperts}),
-      .ignored_tensors = llama_ignored_tensors(),
-      .read = read_granite_hybrid};
-}
+constinit const Family granite_hybrid = {
+    .name = "Granite 4",
+    .architectures = {"GraniteMoeHybridForCausalLM"},
+    .model_types = {"granitemoehybrid"},
+    .understood_keys = state_space_keys({"embedding_multiplier", "attention_multiplier", "residual_multiplier",
+                                         "logits_scaling", "num_local_experts", "num_experts_per_tok",
+                                         "shared_intermediate_size", "position_embedding_type"}),
+    .harmless_keys = state_space_harmless_keys(),
+    .weights = rows_of({kLlamaOutside, kStateSpaceNorm, kLlamaAttention, kStateSpace, kSharedMlp, kGraniteExperts}),
+    .ignored_tensors = kLlamaIgnoredTensors,
+    .read = read_granite_hybrid};
 
-Family granite_moe() {
-  return {.name = "Granite-MoE",
-          .architectures = {"GraniteMoeForCausalLM"},
-          .model_types = {"granitemoe"},
-          .understood_keys =
-              llama_keys({"attention_bias", "embedding_multiplier", "attention_multiplier", "residual_multiplier",
-                          "logits_scaling", "num_local_experts", "num_experts_per_tok"}),
-          .harmless_keys = {"router_aux_loss_coef", "output_router_logits"},
-          .weights = rows_of({llama_rows(), kGraniteExperts}),
-          .ignored_tensors = llama_ignored_tensors(),
-          .read = read_granite_moe};
-}
+constinit const Family granite_moe = {
+    .name = "Granite-MoE",
+    .architectures = {"GraniteMoeForCausalLM"},
+    .model_types = {"granitemoe"},
+    .understood_keys =
+        llama_keys({"attention_bias", "embedding_multiplier", "attention_multiplier", "residual_multiplier",
+                    "logits_scaling", "num_local_experts", "num_experts_per_tok"}),
+    .harmless_keys = {"router_aux_loss_coef", "output_router_logits"},
+    .weights = rows_of({llama_rows(), kGraniteExperts}),
+    .ignored_tensors = kLlamaIgnoredTensors,
+    .read = read_granite_moe};
 
-Family granite() {
-  return {.name = "Granite",
-          .architectures = {"GraniteForCausalLM"},
-          .model_types = {"granite"},
-          .understood_keys = llama_keys({"attention_bias", "mlp_bias", "embedding_multiplier", "attention_multiplier",
-                                         "residual_multiplier", "logits_scaling"}),
-          .weights = llama_rows(),
-          .ignored_tensors = llama_ignored_tensors(),
-          .read = read_granite};
-}
+constinit const Family granite = {
+    .name = "Granite",
+    .architectures = {"GraniteForCausalLM"},
+    .model_types = {"granite"},
+    .understood_keys = llama_keys({"attention_bias", "mlp_bias", "embedding_multiplier", "attention_multiplier",
+                                   "residual_multiplier", "logits_scaling"}),
+    .weights = llama_rows(),
+    .ignored_tensors = kLlamaIgnoredTensors,
+    .read = read_granite};
 
 }  // namespace lancet

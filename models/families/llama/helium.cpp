@@ -17,14 +17,12 @@ void read_helium(ConfigReader& keys, ModelConfig& config) {
 
 }  // namespace
 
-Family helium() {
-  return {.name = "Helium",
-          .architectures = {"HeliumForCausalLM"},
-          .model_types = {"helium"},
-          .understood_keys = llama_keys({"attention_bias", "mlp_bias"}),
-          .weights = llama_rows(),
-          .ignored_tensors = llama_ignored_tensors(),
-          .read = read_helium};
-}
+constinit const Family helium = {.name = "Helium",
+                                 .architectures = {"HeliumForCausalLM"},
+                                 .model_types = {"helium"},
+                                 .understood_keys = llama_keys({"attention_bias", "mlp_bias"}),
+                                 .weights = llama_rows(),
+                                 .ignored_tensors = kLlamaIgnoredTensors,
+                                 .read = read_helium};
 
 }  // namespace lancet

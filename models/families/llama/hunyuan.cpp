@@ -9,7 +9,6 @@
 namespace lancet {
 namespace {
 
-using enum WeightKind;
 constexpr WeightRow kHunyuanNorms[] = {{kQueryNorm, "model.layers.{}.self_attn.query_layernorm.weight"},
                                        {kKeyNorm, "model.layers.{}.self_attn.key_layernorm.weight"}};
 
@@ -40,34 +39,32 @@ void read_hunyuan(ConfigReader& keys, ModelConfig& config) {
 
 }  // namespace
 
-Family hunyuan() {
-  return {.name = "HunYuan",
-          .architectures = {"HunYuanDenseV1ForCausalLM"},
-          .model_types = {"hunyuan_v1_dense"},
-          .understood_keys = llama_keys({"attention_bias"}),
-          .harmless_keys = {"eod_token_id",
-                            "mlp_bias",
-                            "use_qk_norm",
-                            "use_rotary_pos_emb",
-                            "use_cla",
-                            "cla_share_factor",
-                            "org_vocab_size",
-                            "norm_type",
-                            "add_classification_head",
-                            "class_num",
-                            "pool_type",
-                            "im_start_id",
-                            "im_end_id",
-                            "im_newline_id",
-                            "mask_init_id",
-                            "pad_id",
-                            "sep_token_id",
-                            "text_start_id",
-                            "text_end_id",
-                            "attention_head_dim"},
-          .weights = llama_rows(kHunyuanNorms),
-          .ignored_tensors = llama_ignored_tensors(),
-          .read = read_hunyuan};
-}
+constinit const Family hunyuan = {.name = "HunYuan",
+                                  .architectures = {"HunYuanDenseV1ForCausalLM"},
+                                  .model_types = {"hunyuan_v1_dense"},
+                                  .understood_keys = llama_keys({"attention_bias"}),
+                                  .harmless_keys = {"eod_token_id",
+                                                    "mlp_bias",
+                                                    "use_qk_norm",
+                                                    "use_rotary_pos_emb",
+                                                    "use_cla",
+                                                    "cla_share_factor",
+                                                    "org_vocab_size",
+                                                    "norm_type",
+                                                    "add_classification_head",
+                                                    "class_num",
+                                                    "pool_type",
+                                                    "im_start_id",
+                                                    "im_end_id",
+                                                    "im_newline_id",
+                                                    "mask_init_id",
+                                                    "pad_id",
+                                                    "sep_token_id",
+                                                    "text_start_id",
+                                                    "text_end_id",
+                                                    "attention_head_dim"},
+                                  .weights = llama_rows(kHunyuanNorms),
+                                  .ignored_tensors = kLlamaIgnoredTensors,
+                                  .read = read_hunyuan};
 
 }  // namespace lancet

@@ -6,7 +6,6 @@
 namespace lancet {
 namespace {
 
-using enum WeightKind;
 constexpr WeightRow kClovaNorms[] = {{kAttnPostNorm, "model.layers.{}.post_norm1.weight"},
                                      {kMlpPostNorm, "model.layers.{}.post_norm2.weight"}};
 
@@ -23,16 +22,15 @@ void read_hyperclovax(ConfigReader& keys, ModelConfig& config) {
 
 }  // namespace
 
-Family hyperclovax() {
-  return {.name = "HyperCLOVA X",
-          .architectures = {"HyperCLOVAXForCausalLM"},
-          .model_types = {"hyperclovax"},
-          .understood_keys = llama_keys({"attention_bias", "mlp_bias", "embedding_multiplier", "attention_multiplier",
-                                         "residual_multiplier", "logits_scaling", "use_post_norm"}),
-          .harmless_keys = {"resid_pdrop", "embd_pdrop", "end_token_id"},
-          .weights = rows_of({llama_rows(), kClovaNorms}),
-          .ignored_tensors = llama_ignored_tensors(),
-          .read = read_hyperclovax};
-}
+constinit const Family hyperclovax = {
+    .name = "HyperCLOVA X",
+    .architectures = {"HyperCLOVAXForCausalLM"},
+    .model_types = {"hyperclovax"},
+    .understood_keys = llama_keys({"attention_bias", "mlp_bias", "embedding_multiplier", "attention_multiplier",
+                                   "residual_multiplier", "logits_scaling", "use_post_norm"}),
+    .harmless_keys = {"resid_pdrop", "embd_pdrop", "end_token_id"},
+    .weights = rows_of({llama_rows(), kClovaNorms}),
+    .ignored_tensors = kLlamaIgnoredTensors,
+    .read = read_hyperclovax};
 
 }  // namespace lancet

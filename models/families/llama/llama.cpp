@@ -14,14 +14,12 @@ void read_llama(ConfigReader& keys, ModelConfig& config) {
 
 }  // namespace
 
-Family llama() {
-  return {.name = "Llama",
-          .architectures = {"LlamaForCausalLM"},
-          .model_types = {"llama"},
-          .understood_keys = llama_keys({"attention_bias", "mlp_bias"}),
-          .weights = llama_rows(),
-          .ignored_tensors = llama_ignored_tensors(),
-          .read = read_llama};
-}
+constinit const Family llama = {.name = "Llama",
+                                .architectures = {"LlamaForCausalLM"},
+                                .model_types = {"llama"},
+                                .understood_keys = llama_keys({"attention_bias", "mlp_bias"}),
+                                .weights = llama_rows(),
+                                .ignored_tensors = kLlamaIgnoredTensors,
+                                .read = read_llama};
 
 }  // namespace lancet

@@ -29,26 +29,23 @@ void read_youtu(ConfigReader& keys, ModelConfig& config) {
 
 }  // namespace
 
-Family minicpm3() {
-  return {.name = "MiniCPM3",
-          .architectures = {"MiniCPM3ForCausalLM"},
-          .model_types = {"minicpm3"},
-          .understood_keys = latent_keys({"scale_emb", "scale_depth", "dim_model_base", "mlp_bias"}),
-          .harmless_keys = {"logits_scaling"},
-          .weights = rows_of({kLlamaOutside, kLatentBlock, kLlamaMlp}),
-          .ignored_tensors = llama_ignored_tensors(),
-          .read = read_minicpm3};
-}
+constinit const Family minicpm3 = {
+    .name = "MiniCPM3",
+    .architectures = {"MiniCPM3ForCausalLM"},
+    .model_types = {"minicpm3"},
+    .understood_keys = latent_keys({"scale_emb", "scale_depth", "dim_model_base", "mlp_bias"}),
+    .harmless_keys = {"logits_scaling"},
+    .weights = rows_of({kLlamaOutside, kLatentBlock, kLlamaMlp}),
+    .ignored_tensors = kLlamaIgnoredTensors,
+    .read = read_minicpm3};
 
-Family youtu() {
-  return {.name = "Youtu-LLM",
-          .architectures = {"YoutuForCausalLM"},
-          .model_types = {"youtu"},
-          .understood_keys = latent_keys({}),
-          .harmless_keys = {"embedding_initializer_range"},
-          .weights = rows_of({kLlamaOutside, kLatentBlock, kLlamaMlp}),
-          .ignored_tensors = llama_ignored_tensors(),
-          .read = read_youtu};
-}
+constinit const Family youtu = {.name = "Youtu-LLM",
+                                .architectures = {"YoutuForCausalLM"},
+                                .model_types = {"youtu"},
+                                .understood_keys = latent_keys({}),
+                                .harmless_keys = {"embedding_initializer_range"},
+                                .weights = rows_of({kLlamaOutside, kLatentBlock, kLlamaMlp}),
+                                .ignored_tensors = kLlamaIgnoredTensors,
+                                .read = read_youtu};
 
 }  // namespace lancet

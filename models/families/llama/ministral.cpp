@@ -28,24 +28,20 @@ void read_ministral3(ConfigReader& keys, ModelConfig& config) {
 
 }  // namespace
 
-Family ministral() {
-  return {.name = "Ministral",
-          .architectures = {"MinistralForCausalLM"},
-          .model_types = {"ministral"},
-          .understood_keys = llama_keys({"sliding_window", "layer_types"}),
-          .weights = llama_rows(),
-          .ignored_tensors = llama_ignored_tensors(),
-          .read = read_ministral};
-}
+constinit const Family ministral = {.name = "Ministral",
+                                    .architectures = {"MinistralForCausalLM"},
+                                    .model_types = {"ministral"},
+                                    .understood_keys = llama_keys({"sliding_window", "layer_types"}),
+                                    .weights = llama_rows(),
+                                    .ignored_tensors = kLlamaIgnoredTensors,
+                                    .read = read_ministral};
 
-Family ministral3() {
-  return {.name = "Ministral 3",
-          .architectures = {"Ministral3ForCausalLM"},
-          .model_types = {"ministral3"},
-          .understood_keys = llama_keys({"sliding_window"}),
-          .weights = llama_rows(),
-          .ignored_tensors = llama_ignored_tensors(),
-          .read = read_ministral3};
-}
+constinit const Family ministral3 = {.name = "Ministral 3",
+                                     .architectures = {"Ministral3ForCausalLM"},
+                                     .model_types = {"ministral3"},
+                                     .understood_keys = llama_keys({"sliding_window"}),
+                                     .weights = llama_rows(),
+                                     .ignored_tensors = kLlamaIgnoredTensors,
+                                     .read = read_ministral3};
 
 }  // namespace lancet

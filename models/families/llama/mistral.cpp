@@ -13,14 +13,12 @@ void read_mistral(ConfigReader& keys, ModelConfig& config) {
 
 }  // namespace
 
-Family mistral() {
-  return {.name = "Mistral",
-          .architectures = {"MistralForCausalLM"},
-          .model_types = {"mistral"},
-          .understood_keys = llama_keys({"sliding_window", "layer_types"}),
-          .weights = llama_rows(),
-          .ignored_tensors = llama_ignored_tensors(),
-          .read = read_mistral};
-}
+constinit const Family mistral = {.name = "Mistral",
+                                  .architectures = {"MistralForCausalLM"},
+                                  .model_types = {"mistral"},
+                                  .understood_keys = llama_keys({"sliding_window", "layer_types"}),
+                                  .weights = llama_rows(),
+                                  .ignored_tensors = kLlamaIgnoredTensors,
+                                  .read = read_mistral};
 
 }  // namespace lancet

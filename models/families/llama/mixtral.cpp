@@ -18,15 +18,14 @@ void read_mixtral(ConfigReader& keys, ModelConfig& config) {
 
 }  // namespace
 
-Family mixtral() {
-  return {.name = "Mixtral",
-          .architectures = {"MixtralForCausalLM"},
-          .model_types = {"mixtral"},
-          .understood_keys = llama_keys({"sliding_window", "num_local_experts", "num_experts_per_tok"}),
-          .harmless_keys = {"router_aux_loss_coef", "output_router_logits", "router_jitter_noise"},
-          .weights = rows_of({llama_rows(), kMixtralExperts}),
-          .ignored_tensors = llama_ignored_tensors(),
-          .read = read_mixtral};
-}
+constinit const Family mixtral = {
+    .name = "Mixtral",
+    .architectures = {"MixtralForCausalLM"},
+    .model_types = {"mixtral"},
+    .understood_keys = llama_keys({"sliding_window", "num_local_experts", "num_experts_per_tok"}),
+    .harmless_keys = {"router_aux_loss_coef", "output_router_logits", "router_jitter_noise"},
+    .weights = rows_of({llama_rows(), kMixtralExperts}),
+    .ignored_tensors = kLlamaIgnoredTensors,
+    .read = read_mixtral};
 
 }  // namespace lancet

@@ -7,7 +7,6 @@
 namespace lancet {
 namespace {
 
-using enum WeightKind;
 constexpr WeightRow kNanochatMlp[] = {{kUp, "model.layers.{}.mlp.fc1.weight"},
                                       {kDown, "model.layers.{}.mlp.fc2.weight"}};
 
@@ -24,14 +23,12 @@ void read_nanochat(ConfigReader& keys, ModelConfig& config) {
 
 }  // namespace
 
-Family nanochat() {
-  return {.name = "nanochat",
-          .architectures = {"NanoChatForCausalLM"},
-          .model_types = {"nanochat"},
-          .understood_keys = llama_keys({"attention_bias", "final_logit_softcapping"}),
-          .weights = rows_of({kLlamaOutside, kLlamaAttention, kNanochatMlp}),
-          .ignored_tensors = llama_ignored_tensors(),
-          .read = read_nanochat};
-}
+constinit const Family nanochat = {.name = "nanochat",
+                                   .architectures = {"NanoChatForCausalLM"},
+                                   .model_types = {"nanochat"},
+                                   .understood_keys = llama_keys({"attention_bias", "final_logit_softcapping"}),
+                                   .weights = rows_of({kLlamaOutside, kLlamaAttention, kNanochatMlp}),
+                                   .ignored_tensors = kLlamaIgnoredTensors,
+                                   .read = read_nanochat};
 
 }  // namespace lancet

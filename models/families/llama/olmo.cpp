@@ -20,14 +20,12 @@ void read_olmo(ConfigReader& keys, ModelConfig& config) {
 
 }  // namespace
 
-Family olmo() {
-  return {.name = "OLMo",
-          .architectures = {"OlmoForCausalLM"},
-          .model_types = {"olmo"},
-          .understood_keys = llama_keys({"attention_bias", "clip_qkv"}),
-          .weights = llama_rows(),
-          .ignored_tensors = llama_ignored_tensors(),
-          .read = read_olmo};
-}
+constinit const Family olmo = {.name = "OLMo",
+                               .architectures = {"OlmoForCausalLM"},
+                               .model_types = {"olmo"},
+                               .understood_keys = llama_keys({"attention_bias", "clip_qkv"}),
+                               .weights = llama_rows(),
+                               .ignored_tensors = kLlamaIgnoredTensors,
+                               .read = read_olmo};
 
 }  // namespace lancet

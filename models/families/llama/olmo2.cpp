@@ -10,7 +10,6 @@
 namespace lancet {
 namespace {
 
-using enum WeightKind;
 constexpr WeightRow kNorms[] = {{kAttnPostNorm, "model.layers.{}.post_attention_layernorm.weight"},
                                 {kMlpPostNorm, "model.layers.{}.post_feedforward_layernorm.weight"}};
 
@@ -56,36 +55,31 @@ void read_olmoe(ConfigReader& keys, ModelConfig& config) {
 
 }  // namespace
 
-Family olmoe() {
-  return {.name = "OLMoE",
-          .architectures = {"OlmoeForCausalLM"},
-          .model_types = {"olmoe"},
-          .understood_keys = llama_keys({"attention_bias", "clip_qkv", "num_experts", "num_local_experts",
-                                         "num_experts_per_tok", "norm_topk_prob"}),
-          .harmless_keys = {"router_aux_loss_coef", "output_router_logits"},
-          .weights = rows_of({llama_rows(kHeadNorms), kQwenExperts}),
-          .ignored_tensors = llama_ignored_tensors(),
-          .read = read_olmoe};
-}
+constinit const Family olmoe = {
+    .name = "OLMoE",
+    .architectures = {"OlmoeForCausalLM"},
+    .model_types = {"olmoe"},
+    .understood_keys = llama_keys(
+        {"attention_bias", "clip_qkv", "num_experts", "num_local_experts", "num_experts_per_tok", "norm_topk_prob"}),
+    .harmless_keys = {"router_aux_loss_coef", "output_router_logits"},
+    .weights = rows_of({llama_rows(kHeadNorms), kQwenExperts}),
+    .ignored_tensors = kLlamaIgnoredTensors,
+    .read = read_olmoe};
 
-Family olmo3() {
-  return {.name = "OLMo 3",
-          .architectures = {"Olmo3ForCausalLM"},
-          .model_types = {"olmo3"},
-          .understood_keys = llama_keys({"attention_bias", "sliding_window", "layer_types"}),
-          .weights = rows_of({kLlamaOutside, kLlamaAttention, kHeadNorms, kNorms, kLlamaMlp}),
-          .ignored_tensors = llama_ignored_tensors(),
-          .read = read_olmo3};
-}
+constinit const Family olmo3 = {.name = "OLMo 3",
+                                .architectures = {"Olmo3ForCausalLM"},
+                                .model_types = {"olmo3"},
+                                .understood_keys = llama_keys({"attention_bias", "sliding_window", "layer_types"}),
+                                .weights = rows_of({kLlamaOutside, kLlamaAttention, kHeadNorms, kNorms, kLlamaMlp}),
+                                .ignored_tensors = kLlamaIgnoredTensors,
+                                .read = read_olmo3};
 
-Family olmo2() {
-  return {.name = "OLMo 2",
-          .architectures = {"Olmo2ForCausalLM"},
-          .model_types = {"olmo2"},
-          .understood_keys = llama_keys({"attention_bias"}),
-          .weights = rows_of({kLlamaOutside, kLlamaAttention, kHeadNorms, kNorms, kLlamaMlp}),
-          .ignored_tensors = llama_ignored_tensors(),
-          .read = read_olmo2};
-}
+constinit const Family olmo2 = {.name = "OLMo 2",
+                                .architectures = {"Olmo2ForCausalLM"},
+                                .model_types = {"olmo2"},
+                                .understood_keys = llama_keys({"attention_bias"}),
+                                .weights = rows_of({kLlamaOutside, kLlamaAttention, kHeadNorms, kNorms, kLlamaMlp}),
+                                .ignored_tensors = kLlamaIgnoredTensors,
+                                .read = read_olmo2};
 
 }  // namespace lancet

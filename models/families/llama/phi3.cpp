@@ -7,7 +7,6 @@
 namespace lancet {
 namespace {
 
-using enum WeightKind;
 constexpr WeightRow kFused[] = {{kAttnNorm, "model.layers.{}.input_layernorm.weight"},
                                 {kQuery, "model.layers.{}.self_attn.qkv_proj.weight"},
                                 {kKey, "model.layers.{}.self_attn.qkv_proj.weight"},
@@ -32,15 +31,14 @@ void read_phi3(ConfigReader& keys, ModelConfig& config) {
 
 }  // namespace
 
-Family phi3() {
-  return {.name = "Phi-3",
-          .architectures = {"Phi3ForCausalLM"},
-          .model_types = {"phi3"},
-          .understood_keys = llama_keys({"sliding_window", "layer_types", "original_max_position_embeddings"}),
-          .harmless_keys = {"resid_pdrop", "embd_pdrop", "interpolate_factor", "full_attn_mod"},
-          .weights = rows_of({kLlamaOutside, kFused}),
-          .ignored_tensors = llama_ignored_tensors(),
-          .read = read_phi3};
-}
+constinit const Family phi3 = {
+    .name = "Phi-3",
+    .architectures = {"Phi3ForCausalLM"},
+    .model_types = {"phi3"},
+    .understood_keys = llama_keys({"sliding_window", "layer_types", "original_max_position_embeddings"}),
+    .harmless_keys = {"resid_pdrop", "embd_pdrop", "interpolate_factor", "full_attn_mod"},
+    .weights = rows_of({kLlamaOutside, kFused}),
+    .ignored_tensors = kLlamaIgnoredTensors,
+    .read = read_phi3};
 
 }  // namespace lancet

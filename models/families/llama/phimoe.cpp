@@ -8,7 +8,6 @@
 namespace lancet {
 namespace {
 
-using enum WeightKind;
 constexpr WeightRow kBiasesOutside[] = {{kFinalNormBias, "model.norm.bias"}, {kHeadBias, "lm_head.bias"}};
 constexpr WeightRow kNormsWithBias[] = {{kAttnNorm, "model.layers.{}.input_layernorm.weight"},
                                         {kAttnNormBias, "model.layers.{}.input_layernorm.bias"},
@@ -49,18 +48,16 @@ void read_phimoe(ConfigReader& keys, ModelConfig& config) {
 
 }  // namespace
 
-Family phimoe() {
-  return {
-      .name = "Phi-3.5-MoE",
-      .architectures = {"PhimoeForCausalLM", "PhiMoEForCausalLM"},
-      .model_types = {"phimoe"},
-      .understood_keys = llama_keys({"attention_bias", "lm_head_bias", "sliding_window", "num_local_experts",
-                                     "num_experts_per_tok", "router_jitter_noise", "original_max_position_embeddings"}),
-      .harmless_keys = {"router_aux_loss_coef", "output_router_logits", "input_jitter_noise", "hidden_dropout"},
-      .weights = rows_of({kLlamaOutside, kBiasesOutside, kNormsWithBias, kLlamaAttention, kMixtralExperts}),
-      .ignored_tensors = llama_ignored_tensors(),
-      .experts_parameter = "model.layers.{}.mlp.experts.down_proj",
-      .read = read_phimoe};
-}
+constinit const Family phimoe = {
+    .name = "Phi-3.5-MoE",
+    .architectures = {"PhimoeForCausalLM", "PhiMoEForCausalLM"},
+    .model_types = {"phimoe"},
+    .understood_keys = llama_keys({"attention_bias", "lm_head_bias", "sliding_window", "num_local_experts",
+                                   "num_experts_per_tok", "router_jitter_noise", "original_max_position_embeddings"}),
+    .harmless_keys = {"router_aux_loss_coef", "output_router_logits", "input_jitter_noise", "hidden_dropout"},
+    .weights = rows_of({kLlamaOutside, kBiasesOutside, kNormsWithBias, kLlamaAttention, kMixtralExperts}),
+    .ignored_tensors = kLlamaIgnoredTensors,
+    .experts_parameter = "model.layers.{}.mlp.experts.down_proj",
+    .read = read_phimoe};
 
 }  // namespace lancet

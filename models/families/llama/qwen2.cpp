@@ -15,15 +15,14 @@ void read_qwen2(ConfigReader& keys, ModelConfig& config) {
 
 }  // namespace
 
-Family qwen2() {
-  return {.name = "Qwen2",
-          .architectures = {"Qwen2ForCausalLM"},
-          .model_types = {"qwen2"},
-          .understood_keys = llama_keys({"sliding_window", "use_sliding_window", "max_window_layers", "layer_types"}),
-          .harmless_keys = {"use_mrope"},
-          .weights = llama_rows(),
-          .ignored_tensors = llama_ignored_tensors(),
-          .read = read_qwen2};
-}
+constinit const Family qwen2 = {
+    .name = "Qwen2",
+    .architectures = {"Qwen2ForCausalLM"},
+    .model_types = {"qwen2"},
+    .understood_keys = llama_keys({"sliding_window", "use_sliding_window", "max_window_layers", "layer_types"}),
+    .harmless_keys = {"use_mrope"},
+    .weights = llama_rows(),
+    .ignored_tensors = kLlamaIgnoredTensors,
+    .read = read_qwen2};
 
 }  // namespace lancet

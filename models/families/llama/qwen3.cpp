@@ -15,15 +15,13 @@ void read_qwen3(ConfigReader& keys, ModelConfig& config) {
 
 }  // namespace
 
-Family qwen3() {
-  return {.name = "Qwen3",
-          .architectures = {"Qwen3ForCausalLM"},
-          .model_types = {"qwen3"},
-          .understood_keys = llama_keys(
-              {"attention_bias", "sliding_window", "use_sliding_window", "max_window_layers", "layer_types"}),
-          .weights = llama_rows(kHeadNorms),
-          .ignored_tensors = llama_ignored_tensors(),
-          .read = read_qwen3};
-}
+constinit const Family qwen3 = {.name = "Qwen3",
+                                .architectures = {"Qwen3ForCausalLM"},
+                                .model_types = {"qwen3"},
+                                .understood_keys = llama_keys({"attention_bias", "sliding_window", "use_sliding_window",
+                                                               "max_window_layers", "layer_types"}),
+                                .weights = llama_rows(kHeadNorms),
+                                .ignored_tensors = kLlamaIgnoredTensors,
+                                .read = read_qwen3};
 
 }  // namespace lancet

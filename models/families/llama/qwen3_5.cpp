@@ -10,7 +10,6 @@
 namespace lancet {
 namespace {
 
-using enum WeightKind;
 constexpr WeightRow kProjections[] = {{kMixerQuery, "model.layers.{}.linear_attn.in_proj_qkv.weight"},
                                       {kMixerKey, "model.layers.{}.linear_attn.in_proj_qkv.weight"},
                                       {kMixerValue, "model.layers.{}.linear_attn.in_proj_qkv.weight"},
@@ -43,7 +42,7 @@ void read_qwen3_5_moe(ConfigReader& keys, ModelConfig& config) {
 }
 
 /// Keys of the vision part, of more tokens predicted at once, and of training.
-std::vector<std::string_view> other_keys() {
+constexpr KeyList other_keys() {
   return {"vision_config",
           "image_token_id",
           "video_token_id",
@@ -59,32 +58,30 @@ std::vector<std::string_view> other_keys() {
 
 }  // namespace
 
-Family qwen3_5_moe() {
-  return {.name = "Qwen3.5-MoE",
-          .architectures = {"Qwen3_5MoeForCausalLM", "Qwen3_5MoeForConditionalGeneration"},
-          .model_types = {"qwen3_5_moe_text"},
-          .understood_keys = hybrid_keys(
-              {"num_experts", "num_experts_per_tok", "moe_intermediate_size", "shared_expert_intermediate_size"}),
-          .harmless_keys = other_keys(),
-          .nested_under = "text_config",
-          .weights = rows_of({kLlamaOutside, kHybridAttention, kProjections, kHybridMixer, kHybridMlpNorm, kQwenExperts,
-                              kSwitchedExpert}),
-          .other_names = {{{"model.", "model.language_model."}}},
-          .ignored_tensors = {"mtp.*", "model.visual.*"},
-          .read = read_qwen3_5_moe};
-}
+constinit const Family qwen3_5_moe = {
+    .name = "Qwen3.5-MoE",
+    .architectures = {"Qwen3_5MoeForCausalLM", "Qwen3_5MoeForConditionalGeneration"},
+    .model_types = {"qwen3_5_moe_text"},
+    .understood_keys =
+        hybrid_keys({"num_experts", "num_experts_per_tok", "moe_intermediate_size", "shared_expert_intermediate_size"}),
+    .harmless_keys = other_keys(),
+    .nested_under = "text_config",
+    .weights = rows_of(
+        {kLlamaOutside, kHybridAttention, kProjections, kHybridMixer, kHybridMlpNorm, kQwenExperts, kSwitchedExpert}),
+    .other_names = {{{"model.", "model.language_model."}}},
+    .ignored_tensors = {"mtp.*", "model.visual.*"},
+    .read = read_qwen3_5_moe};
 
-Family qwen3_5() {
-  return {.name = "Qwen3.5",
-          .architectures = {"Qwen3_5ForCausalLM", "Qwen3_5ForConditionalGeneration"},
-          .model_types = {"qwen3_5_text"},
-          .understood_keys = hybrid_keys({}),
-          .harmless_keys = other_keys(),
-          .nested_under = "text_config",
-          .weights = rows_of({kLlamaOutside, kHybridAttention, kProjections, kHybridMixer, kHybridMlpNorm, kLlamaMlp}),
-          .other_names = {{{"model.", "model.language_model."}}},
-          .ignored_tensors = {"mtp.*", "model.visual.*"},
-          .read = read_qwen3_5};
-}
+constinit const Family qwen3_5 = {
+    .name = "Qwen3.5",
+    .architectures = {"Qwen3_5ForCausalLM", "Qwen3_5ForConditionalGeneration"},
+    .model_types = {"qwen3_5_text"},
+    .understood_keys = hybrid_keys({}),
+    .harmless_keys = other_keys(),
+    .nested_under = "text_config",
+    .weights = rows_of({kLlamaOutside, kHybridAttention, kProjections, kHybridMixer, kHybridMlpNorm, kLlamaMlp}),
+    .other_names = {{{"model.", "model.language_model."}}},
+    .ignored_tensors = {"mtp.*", "model.visual.*"},
+    .read = read_qwen3_5};
 
 }  // namespace lancet

@@ -9,7 +9,6 @@
 namespace lancet {
 namespace {
 
-using enum WeightKind;
 constexpr auto kOfMixer = Layout::kByMixerHead;
 constexpr WeightRow kNextProjections[] = {{kMixerQuery, "model.layers.{}.linear_attn.in_proj_qkvz.weight", kOfMixer},
                                           {kMixerKey, "model.layers.{}.linear_attn.in_proj_qkvz.weight", kOfMixer},
@@ -47,41 +46,38 @@ void read_qwen3_next(ConfigReader& keys, ModelConfig& config) {
 
 }  // namespace
 
-Family qwen3_moe() {
-  return {.name = "Qwen3-MoE",
-          .architectures = {"Qwen3MoeForCausalLM"},
-          .model_types = {"qwen3_moe"},
-          .understood_keys = qwen_expert_keys(llama_keys({"attention_bias", "sliding_window", "use_sliding_window"})),
-          .harmless_keys = {"router_aux_loss_coef", "output_router_logits", "max_window_layers"},
-          .weights = rows_of({llama_rows(kHeadNorms), kQwenExperts}),
-          .ignored_tensors = llama_ignored_tensors(),
-          .read = read_qwen3_moe};
-}
+constinit const Family qwen3_moe = {
+    .name = "Qwen3-MoE",
+    .architectures = {"Qwen3MoeForCausalLM"},
+    .model_types = {"qwen3_moe"},
+    .understood_keys = qwen_expert_keys(llama_keys({"attention_bias", "sliding_window", "use_sliding_window"})),
+    .harmless_keys = {"router_aux_loss_coef", "output_router_logits", "max_window_layers"},
+    .weights = rows_of({llama_rows(kHeadNorms), kQwenExperts}),
+    .ignored_tensors = kLlamaIgnoredTensors,
+    .read = read_qwen3_moe};
 
-Family qwen2_moe() {
-  return {.name = "Qwen2-MoE",
-          .architectures = {"Qwen2MoeForCausalLM"},
-          .model_types = {"qwen2_moe"},
-          .understood_keys =
-              qwen_expert_keys(llama_keys({"qkv_bias", "sliding_window", "use_sliding_window", "max_window_layers",
-                                           "layer_types", "shared_expert_intermediate_size"})),
-          .harmless_keys = {"router_aux_loss_coef", "output_router_logits"},
-          .weights = rows_of({llama_rows(), kQwenExperts, kSwitchedExpert}),
-          .ignored_tensors = llama_ignored_tensors(),
-          .experts_parameter = "model.layers.{}.mlp.experts.down_proj",
-          .read = read_qwen2_moe};
-}
+constinit const Family qwen2_moe = {
+    .name = "Qwen2-MoE",
+    .architectures = {"Qwen2MoeForCausalLM"},
+    .model_types = {"qwen2_moe"},
+    .understood_keys =
+        qwen_expert_keys(llama_keys({"qkv_bias", "sliding_window", "use_sliding_window", "max_window_layers",
+                                     "layer_types", "shared_expert_intermediate_size"})),
+    .harmless_keys = {"router_aux_loss_coef", "output_router_logits"},
+    .weights = rows_of({llama_rows(), kQwenExperts, kSwitchedExpert}),
+    .ignored_tensors = kLlamaIgnoredTensors,
+    .experts_parameter = "model.layers.{}.mlp.experts.down_proj",
+    .read = read_qwen2_moe};
 
-Family qwen3_next() {
-  return {.name = "Qwen3-Next",
-          .architectures = {"Qwen3NextForCausalLM"},
-          .model_types = {"qwen3_next"},
-          .understood_keys = qwen_expert_keys(hybrid_keys({"shared_expert_intermediate_size"})),
-          .harmless_keys = {"router_aux_loss_coef", "output_router_logits"},
-          .weights = rows_of({kLlamaOutside, kHybridAttention, kNextProjections, kHybridMixer, kHybridMlpNorm,
-                              kLlamaMlp, kQwenExperts, kSwitchedExpert}),
-          .ignored_tensors = {"mtp.*"},
-          .read = read_qwen3_next};
-}
+constinit const Family qwen3_next = {
+    .name = "Qwen3-Next",
+    .architectures = {"Qwen3NextForCausalLM"},
+    .model_types = {"qwen3_next"},
+    .understood_keys = qwen_expert_keys(hybrid_keys({"shared_expert_intermediate_size"})),
+    .harmless_keys = {"router_aux_loss_coef", "output_router_logits"},
+    .weights = rows_of({kLlamaOutside, kHybridAttention, kNextProjections, kHybridMixer, kHybridMlpNorm, kLlamaMlp,
+                        kQwenExperts, kSwitchedExpert}),
+    .ignored_tensors = {"mtp.*"},
+    .read = read_qwen3_next};
 
 }  // namespace lancet

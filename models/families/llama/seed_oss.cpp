@@ -15,15 +15,13 @@ void read_seed_oss(ConfigReader& keys, ModelConfig& config) {
 
 }  // namespace
 
-Family seed_oss() {
-  return {.name = "Seed-OSS",
-          .architectures = {"SeedOssForCausalLM"},
-          .model_types = {"seed_oss"},
-          .understood_keys = llama_keys({"attention_bias", "attention_out_bias", "mlp_bias"}),
-          .harmless_keys = {"residual_dropout"},
-          .weights = llama_rows(),
-          .ignored_tensors = llama_ignored_tensors(),
-          .read = read_seed_oss};
-}
+constinit const Family seed_oss = {.name = "Seed-OSS",
+                                   .architectures = {"SeedOssForCausalLM"},
+                                   .model_types = {"seed_oss"},
+                                   .understood_keys = llama_keys({"attention_bias", "attention_out_bias", "mlp_bias"}),
+                                   .harmless_keys = {"residual_dropout"},
+                                   .weights = llama_rows(),
+                                   .ignored_tensors = kLlamaIgnoredTensors,
+                                   .read = read_seed_oss};
 
 }  // namespace lancet

@@ -29,16 +29,15 @@ void read_smollm3(ConfigReader& keys, ModelConfig& config) {
 
 }  // namespace
 
-Family smollm3() {
-  return {.name = "SmolLM3",
-          .architectures = {"SmolLM3ForCausalLM"},
-          .model_types = {"smollm3"},
-          .understood_keys = llama_keys({"attention_bias", "mlp_bias", "sliding_window", "use_sliding_window",
-                                         "layer_types", "no_rope_layers", "no_rope_layer_interval"}),
-          .harmless_keys = {"max_window_layers"},
-          .weights = llama_rows(),
-          .ignored_tensors = llama_ignored_tensors(),
-          .read = read_smollm3};
-}
+constinit const Family smollm3 = {
+    .name = "SmolLM3",
+    .architectures = {"SmolLM3ForCausalLM"},
+    .model_types = {"smollm3"},
+    .understood_keys = llama_keys({"attention_bias", "mlp_bias", "sliding_window", "use_sliding_window", "layer_types",
+                                   "no_rope_layers", "no_rope_layer_interval"}),
+    .harmless_keys = {"max_window_layers"},
+    .weights = llama_rows(),
+    .ignored_tensors = kLlamaIgnoredTensors,
+    .read = read_smollm3};
 
 }  // namespace lancet

@@ -73,7 +73,7 @@ bool stays_precise(const ModelConfig& config, WeightKind kind) {
 /// Adds the modules' other names: programs look for those of their own classes, which files may have otherwise.
 void add_other_names(const Family& family, std::vector<std::string>& modules) {
   const std::vector<std::string> given = modules;
-  for (const std::vector<NamePrefix>& names : family.other_names) {
+  for (const PrefixList& names : family.other_names) {
     std::vector<NamePrefix> back;
     for (const NamePrefix& prefix : names)
       if (!prefix.to.empty()) back.push_back({prefix.to, prefix.from});
@@ -174,7 +174,7 @@ PackingPlan plan_packing(const ModelFiles& files, QuantisedFormat format, int64_
   std::set<std::string> seen, of_model;
   std::vector<std::string> modules, left_out;
   std::string misfit;
-  const std::vector<NamePrefix> names = names_used(files.config, weight_table(files.config), files.checkpoint);
+  const PrefixList names = names_used(files.config, weight_table(files.config), files.checkpoint);
   for (WeightSpec& spec : resolve_weights(files.config, files.checkpoint)) {
     const std::vector<std::string> stored = spec.tensor_names();
     of_model.insert(stored.begin(), stored.end());
