@@ -35,7 +35,7 @@ struct Command {
   void (*add)(CLI::App& app, Action& action);
   bool describes_others = false;
 };
-/// In the order of --help.
+/// The order is that of --help.
 constexpr Command kCommands[] = {{"edit", add_edit},           {"erase", add_erase},
                                  {"eval", add_eval},           {"log", add_log},
                                  {"apply", add_apply},         {"undo", add_undo},

@@ -77,7 +77,7 @@ struct Family {
   KeyList understood_keys;                       ///< keys of config.json, besides those of all families
   KeyList harmless_keys = {};                    ///< likewise; no effect on the forward pass
   std::string_view nested_under = {};            ///< the key that multi-modal models have the fields under
-  RowList weights;                               ///< in model order; those that the fields rule out are not there
+  RowList weights;                               ///< rows in model order; a model lacks those that its fields rule out
   ConstantList<PrefixList, 2> other_names = {};  ///< whole sets of names that checkpoints also have
   NameList ignored_tensors = {};                 ///< "{}" stands for the layer, a last "*" for anything
   /// transformers' parameter of a layer's down projections, where the files have each expert's in a tensor of its own

@@ -77,8 +77,6 @@ class ListSplitter {
 
 }  // namespace
 
-bool is_easyedit_lists(const RecordJson& document) { return document.is_object() && document.contains("prompts"); }
-
 RecordJson to_records(const RecordJson& lists, const std::string& source) {
   return ListSplitter(lists, source).split();
 }

@@ -7,9 +7,6 @@
 
 namespace lancet {
 
-/// An object with "prompts".
-bool is_easyedit_lists(const RecordJson& document);
-
 /// A list of records in the flat shape. Throws: ConfigError with every list of another length, "source: subject: ...".
 RecordJson to_records(const RecordJson& lists, const std::string& source);
 

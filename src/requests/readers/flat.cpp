@@ -69,12 +69,6 @@ void read_all_sections(RecordReader& reader, EditRequest& request) {
 
 }  // namespace
 
-bool is_flat(const RecordJson& record) {
-  const auto locality = record.find("locality");
-  return record.contains("prompt") && (record.contains("target") || record.contains("target_new")) &&
-         (locality == record.end() || !locality->is_array());
-}
-
 std::vector<EditRequest> parse_flat(RecordReader& reader) {
   EditRequest request;
   request.id = reader.id();

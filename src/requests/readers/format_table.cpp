@@ -8,22 +8,35 @@ std::span<const FormatRow> format_table() {
   static constexpr FormatRow kFormats[] = {
       kFlatFormat,
       kListsFormat,
-      {"counterfact", "requested_rewrite, an object", is_counterfact, parse_counterfact},
-      {"mquake", "requested_rewrite, a list", is_mquake, parse_mquake},
-      {"zsre", "src, answers; edits to alt", is_zsre, parse_zsre},
-      {"zsre-true", "the same records, by name only; edits to answers[0]", nullptr, parse_zsre_true},
-      {"ultraedit-zsre", "src, ans", is_ultraedit_zsre, parse_ultraedit_zsre},
-      {"fever", "prompt, unrel_prompt", is_fever, parse_fever},
-      {"wikibio", "concept, text, labels", is_wikibio, parse_wikibio},
-      {"qaedit", "prompt, target, locality as a list", is_qaedit, parse_qaedit},
-      {"wikibigedit", "update, ans", is_wikibigedit, parse_wikibigedit},
-      {"ultraeditbench", "prompt, ans", is_ultraeditbench, parse_ultraeditbench},
-      {"known", "prompt, attribute", is_known_fact, parse_known_fact},
-      {"unke", "question, answer, sub_question", is_unke, parse_unke},
-      {"editeverything", "question, answer, category", is_editeverything, parse_editeverything},
-      {"akew", "CounterFact's and MQuAKE's with fact_new_uns, by name only; edits to that", nullptr, parse_akew},
+      {"counterfact", {.keys = {"requested_rewrite"}, .no_list = "requested_rewrite"}, parse_counterfact},
+      {"mquake", {.list = "requested_rewrite"}, parse_mquake},
+      {"zsre", {{"src", "answers"}}, parse_zsre},
+      // zsre's records, edited to answers[0].
+      {"zsre-true", {}, parse_zsre_true},
+      {"ultraedit-zsre", {{"src", "ans"}}, parse_ultraedit_zsre},
+      {"fever", {{"prompt", "unrel_prompt"}}, parse_fever},
+      {"wikibio", {{"concept", "text", "labels"}}, parse_wikibio},
+      {"qaedit", {.keys = {"prompt", "target"}, .list = "locality"}, parse_qaedit},
+      {"wikibigedit", {{"update", "ans"}}, parse_wikibigedit},
+      {"ultraeditbench", {{"prompt", "ans"}}, parse_ultraeditbench},
+      {"known", {{"prompt", "attribute"}}, parse_known_fact},
+      {"unke", {{"question", "answer", "sub_question"}}, parse_unke},
+      {"editeverything", {{"question", "answer", "category"}}, parse_editeverything},
+      // CounterFact's and MQuAKE's with fact_new_uns, edited to that.
+      {"akew", {}, parse_akew},
   };
   return kFormats;
+}
+
+bool has_marks(const RecordJson& record, const FormatMarks& marks) {
+  const auto has = [&](std::string_view key) { return key.empty() || record.contains(key); };
+  const auto has_list = [&](std::string_view key) {
+    const auto value = record.find(key);
+    return value != record.end() && value->is_array();
+  };
+  const auto& [one, other] = marks.either;
+  return (!marks.keys.front().empty() || !marks.list.empty()) && std::ranges::all_of(marks.keys, has) &&
+         (has(one) || has(other)) && (marks.list.empty() || has_list(marks.list)) && !has_list(marks.no_list);
 }
 
 const FormatRow* find_format(std::string_view name) {

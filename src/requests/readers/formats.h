@@ -2,6 +2,7 @@
 // format_table().
 #pragma once
 
+#include <array>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -10,27 +11,20 @@
 
 namespace lancet {
 
+/// What a record of a format has. Without any the format is chosen by name only.
+struct FormatMarks {
+  std::array<std::string_view, 3> keys = {};
+  std::array<std::string_view, 2> either = {};  ///< keys of which it has one or both
+  std::string_view list = {};                   ///< key of a list
+  std::string_view no_list = {};                ///< key that has no list, if it is there
+};
+
 struct FormatRow {
-  std::string_view name;                      ///< name in requests.format
-  std::string_view marks;                     ///< marks of its records, in words
-  bool (*matches)(const RecordJson& record);  ///< null: never found by content
+  std::string_view name;  ///< name in requests.format
+  FormatMarks marks;
   /// Most records are one request; none when the record is bad.
   std::vector<EditRequest> (*parse)(RecordReader& reader);
 };
-
-bool is_flat(const RecordJson& record);
-bool is_counterfact(const RecordJson& record);
-bool is_mquake(const RecordJson& record);
-bool is_zsre(const RecordJson& record);
-bool is_ultraedit_zsre(const RecordJson& record);
-bool is_fever(const RecordJson& record);
-bool is_wikibio(const RecordJson& record);
-bool is_qaedit(const RecordJson& record);
-bool is_wikibigedit(const RecordJson& record);
-bool is_ultraeditbench(const RecordJson& record);
-bool is_known_fact(const RecordJson& record);
-bool is_unke(const RecordJson& record);
-bool is_editeverything(const RecordJson& record);
 
 std::vector<EditRequest> parse_flat(RecordReader& reader);
 std::vector<EditRequest> parse_counterfact(RecordReader& reader);
@@ -48,15 +42,16 @@ std::vector<EditRequest> parse_unke(RecordReader& reader);
 std::vector<EditRequest> parse_editeverything(RecordReader& reader);
 std::vector<EditRequest> parse_akew(RecordReader& reader);
 
-inline constexpr FormatRow kFlatFormat{"flat", "prompt, target or target_new", is_flat, parse_flat};
+inline constexpr FormatRow kFlatFormat{
+    "flat", {.keys = {"prompt"}, .either = {"target", "target_new"}, .no_list = "locality"}, parse_flat};
 /// A file of it is one object of lists; its records are made of them, in the flat shape.
-inline constexpr FormatRow kListsFormat{"easyedit-lists", "an object of lists: prompts, target_new", nullptr,
-                                        parse_flat};
+inline constexpr FormatRow kListsFormat{"easyedit-lists", {}, parse_flat};
 
 /// Notes a problem for every key that the flat format does not know: for one's own records.
 void refuse_unknown_keys(RecordReader& reader);
 
 std::span<const FormatRow> format_table();
+bool has_marks(const RecordJson& record, const FormatMarks& marks);
 /// Null when there is none of the name.
 const FormatRow* find_format(std::string_view name);
 

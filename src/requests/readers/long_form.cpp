@@ -77,18 +77,10 @@ EditRequest read_akew(RecordReader& reader, const Field& rewrite) {
 
 }  // namespace
 
-bool is_unke(const RecordJson& record) {
-  return record.contains("question") && record.contains("answer") && record.contains("sub_question");
-}
-
 std::vector<EditRequest> parse_unke(RecordReader& reader) {
   EditRequest request = read_question(reader);
   read_facts(reader, request);
   return {std::move(request)};
-}
-
-bool is_editeverything(const RecordJson& record) {
-  return record.contains("question") && record.contains("answer") && record.contains("category");
 }
 
 std::vector<EditRequest> parse_editeverything(RecordReader& reader) { return {read_question(reader)}; }

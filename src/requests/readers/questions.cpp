@@ -22,17 +22,11 @@ void add_unrelated(RecordReader& reader, EditRequest& request) {
 
 }  // namespace
 
-bool is_fever(const RecordJson& record) { return record.contains("prompt") && record.contains("unrel_prompt"); }
-
 std::vector<EditRequest> parse_fever(RecordReader& reader) {
   EditRequest request = read_question(reader, "prompt", "alt");
   request.paraphrases = reader.texts(reader.field("equiv_prompt"));
   add_section(request.locality, "unrel", read_probe(reader, reader.field("unrel_prompt"), reader.field("unrel_ans")));
   return {std::move(request)};
-}
-
-bool is_wikibio(const RecordJson& record) {
-  return record.contains("concept") && record.contains("text") && record.contains("labels");
 }
 
 /// KnowEdit's WikiBio: the part of a biography that stands already, and the sentence that shall follow.
@@ -45,11 +39,6 @@ std::vector<EditRequest> parse_wikibio(RecordReader& reader) {
   request.locality = read_sections(reader, reader.field("locality"));
   request.portability = read_sections(reader, reader.field("portability"));
   return {std::move(request)};
-}
-
-bool is_qaedit(const RecordJson& record) {
-  return record.contains("prompt") && record.contains("target") && record.contains("locality") &&
-         record["locality"].is_array();
 }
 
 std::vector<EditRequest> parse_qaedit(RecordReader& reader) {
@@ -70,8 +59,6 @@ std::vector<EditRequest> parse_qaedit(RecordReader& reader) {
   return {std::move(request)};
 }
 
-bool is_wikibigedit(const RecordJson& record) { return record.contains("update") && record.contains("ans"); }
-
 std::vector<EditRequest> parse_wikibigedit(RecordReader& reader) {
   EditRequest request = read_question(reader, "update", "ans");
   request.paraphrases = reader.answers(reader.field("rephrase"));
@@ -81,16 +68,12 @@ std::vector<EditRequest> parse_wikibigedit(RecordReader& reader) {
   return {std::move(request)};
 }
 
-bool is_ultraeditbench(const RecordJson& record) { return record.contains("prompt") && record.contains("ans"); }
-
 std::vector<EditRequest> parse_ultraeditbench(RecordReader& reader) {
   EditRequest request = read_question(reader, "prompt", "ans");
   request.paraphrases = reader.texts(reader.field("rephrase_prompt"));
   add_unrelated(reader, request);
   return {std::move(request)};
 }
-
-bool is_known_fact(const RecordJson& record) { return record.contains("prompt") && record.contains("attribute"); }
 
 /// ROME's known_1000: facts that a model is known to know. The target is the true answer.
 std::vector<EditRequest> parse_known_fact(RecordReader& reader) {

@@ -44,7 +44,7 @@ const FormatRow* format_of(const SourceRecord& record) {
   std::vector<std::string> names;
   const FormatRow* found = nullptr;
   for (const FormatRow& row : format_table()) {
-    if (row.matches == nullptr || !row.matches(record.json)) continue;
+    if (!has_marks(record.json, row.marks)) continue;
     found = &row;
     names.emplace_back(row.name);
   }

@@ -57,10 +57,6 @@ std::vector<Probe> read_questions(RecordReader& reader) {
 
 }  // namespace
 
-bool is_counterfact(const RecordJson& record) {
-  return record.contains("requested_rewrite") && !record["requested_rewrite"].is_array();
-}
-
 std::vector<EditRequest> parse_counterfact(RecordReader& reader) {
   const Field rewrite = reader.field("requested_rewrite");
   if (!rewrite) {
@@ -78,10 +74,6 @@ std::vector<EditRequest> parse_counterfact(RecordReader& reader) {
   request.generation_prompts = reader.texts(reader.field("generation_prompts"));
   add_new_question(reader, reader.field("portability"), request);
   return {std::move(request)};
-}
-
-bool is_mquake(const RecordJson& record) {
-  return record.contains("requested_rewrite") && record["requested_rewrite"].is_array();
 }
 
 std::vector<EditRequest> parse_mquake(RecordReader& reader) {

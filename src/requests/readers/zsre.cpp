@@ -36,8 +36,6 @@ std::vector<std::string> true_answers(RecordReader& reader) {
 
 }  // namespace
 
-bool is_zsre(const RecordJson& record) { return record.contains("src") && record.contains("answers"); }
-
 std::vector<EditRequest> parse_zsre(RecordReader& reader) {
   EditRequest request = read_zsre_question(reader, UnrelatedQuestion::kAsItStands);
   request.target = reader.required(reader.field("alt"), "text (the answer to edit to)").value_or("");
@@ -54,8 +52,6 @@ std::vector<EditRequest> parse_zsre_true(RecordReader& reader) {
   request.target_aliases.assign(answers.begin() + 1, answers.end());
   return {std::move(request)};
 }
-
-bool is_ultraedit_zsre(const RecordJson& record) { return record.contains("src") && record.contains("ans"); }
 
 std::vector<EditRequest> parse_ultraedit_zsre(RecordReader& reader) {
   EditRequest request = read_zsre_question(reader, UnrelatedQuestion::kWithMark);
