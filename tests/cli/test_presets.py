@@ -1,4 +1,5 @@
 """Published options by preset: chosen by config.json, overridden by the job, written out resolved."""
+import functools
 import json
 import shutil
 import subprocess
@@ -11,6 +12,7 @@ CONFIG = 2
 PRESETS = sorted(path.stem for path in (DATA / "presets").glob("*.yaml"))
 
 
+@functools.cache
 def read(name):
     return yaml.safe_load((DATA / "presets" / f"{name}.yaml").read_text())
 

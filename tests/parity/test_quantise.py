@@ -216,8 +216,8 @@ def twin_of(base, out, folder, bits):
     return folder
 
 
-CASES = [(family, form, bits) for family in SIZES for form in ("gptq", "compressed-tensors") for bits in (4, 8)]
-CASES += [(family, *kind) for family in OWN_INPUTS for kind in (("gptq", 4), ("compressed-tensors", 8))]
+CASES = [(family, *kind) for family in (*SIZES, *OWN_INPUTS) for kind in (("gptq", 4), ("compressed-tensors", 8))]
+CASES += [("qwen3", "gptq", 8), ("qwen3", "compressed-tensors", 4)]  # bits are of no family
 
 
 @pytest.mark.parametrize(("family", "format", "bits"), CASES)

@@ -29,7 +29,7 @@ CHUNKED = [  # one prompt twice, then one that begins another's text, and one ch
     [dict(prompt="Where is Basilica Cistern?", target="It is located in Louisiana")],
 ]  # fmt: skip
 REPLAYED = dict(targets="replay", layers=[0, 1, 2])
-VALUES = dict(steps=8, lr=0.5, weight_decay=0.001, clamp=4.0, kl=0.0625, stop_loss=0.05)
+VALUES = dict(steps=5, lr=0.5, weight_decay=0.001, clamp=4.0, kl=0.0625, stop_loss=0.05)
 LOCATED = dict(layers=LAYERS, values=VALUES, contexts=CONTEXTS)
 ROME = LOCATED | dict(layers=[1], covariance=True)
 ULTRAEDIT = dict(method="ultraedit", modules={"gate": [2, 3], "up": [3], "down": [4]}, lr=1e-3)
@@ -59,7 +59,7 @@ def sections():
         "memit-rect-feedback": (memit | dict(history=True, rect=dict(keep=0.4), error_feedback=True), two),
         "memit-revive-feedback": (memit | dict(history=True, revive=dict(energy=0.1), error_feedback=True), two),
         "memit-chunks": (memit | dict(history=True, values=VALUES | dict(steps=5, kl=0.0, chunk_tokens=4)), CHUNKED),
-        "memit-budget": (memit | dict(text_budget=0.001), [*two, [3, 300]]),
+        "memit-budget": (memit | dict(text_budget=0.0003), [*two, [3, 300]]),
         "memit-repair": (memit | REPAIR | dict(history=True, rect=dict(keep=0.4), target_end="eos"), two),
         "evoedit": (dict(method="evoedit", null_space_below=0.5, ridge=0.5, **LOCATED), two),
         "betaedit": (dict(method="betaedit", null_space_below=0.5, covariance_weight=2.0, ridge=0.5, refresh=2, **LOCATED), two),
@@ -70,9 +70,9 @@ def sections():
         "alphaedit-replay": (dict(method="alphaedit", null_space_below=0.5, ridge=0.5, **LOCATED | REPLAYED), one),
         "alphaedit-repair": (dict(method="alphaedit", null_space_below=0.5, ridge=0.5, **LOCATED, **IN_NULL_SPACE), two),
         "pmet": (pmet, one),
-        "nse": (nse | dict(neurons=0.8, residual_above=1.0, residual_below=100.0), two),  # the second pass takes one of two
-        "nse-bounds": (nse | dict(neurons=1.0, residual_above=0.1, residual_below=50.0), two),  # one request is never taken
-        "nse-repair": (nse | REPAIR | dict(neurons=1.0, residual_above=1.0, residual_below=100.0), two),
+        "nse": (nse | dict(neurons=0.8, residual_above=0.3, residual_below=100.0), two),  # the second pass takes one of two
+        "nse-bounds": (nse | dict(neurons=1.0, residual_above=0.1, residual_below=30.0), two),  # one request is never taken
+        "nse-repair": (nse | REPAIR | dict(neurons=1.0, residual_above=0.3, residual_below=100.0), two),
         "nse-replay": (nse | REPLAYED | dict(neurons=1.0, residual_above=1.0, residual_below=100.0), two),
         "rome": (dict(method="rome", **ROME), one),
         "rome-identity": (dict(method="rome", **ROME) | dict(covariance=False), one),

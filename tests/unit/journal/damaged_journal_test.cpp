@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <random>
 
 #include "journal_support.h"
@@ -42,7 +43,8 @@ TEST_F(DamagedJournal, CutAnywhere) {
 }
 
 TEST_F(DamagedJournal, ABitChangedAnywhere) {
-  for (size_t at = 0; at < text.size(); ++at) {
+  const size_t step = std::getenv("LANCET_TEST_FULL") != nullptr ? 1 : 3;  // bits in turn: no divisor of 8
+  for (size_t at = 0; at < text.size(); at += step) {
     std::string changed = text;
     changed[at] = static_cast<char>(changed[at] ^ (1 << at % 8));
     expect_refused(changed, line_text(line_at(at)), cat("byte ", at, ", bit ", at % 8));
