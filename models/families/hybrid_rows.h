@@ -28,7 +28,6 @@ inline constexpr WeightRow kHybridMixer[] = {{kMixerTaps, "model.layers.{}.linea
                                              {kMixerDecayScale, "model.layers.{}.linear_attn.A_log"},
                                              {kMixerNorm, "model.layers.{}.linear_attn.norm.weight"},
                                              {kMixerOut, "model.layers.{}.linear_attn.out_proj.weight"}};
-inline constexpr WeightRow kHybridMlpNorm[] = {{kMlpNorm, "model.layers.{}.post_attention_layernorm.weight"}};
 
 /// Llama's keys, and those of mixers.
 constexpr KeyList hybrid_keys(std::initializer_list<std::string_view> more) {

@@ -20,8 +20,6 @@ inline constexpr WeightRow kStateSpace[] = {
     {kMixerTapsBias, "model.layers.{}.mamba.conv1d.bias"}, {kMixerDecayBias, "model.layers.{}.mamba.dt_bias"},
     {kMixerDecayScale, "model.layers.{}.mamba.A_log"},     {kMixerSkip, "model.layers.{}.mamba.D"},
     {kMixerNorm, "model.layers.{}.mamba.norm.weight"},     {kMixerOut, "model.layers.{}.mamba.out_proj.weight"}};
-/// Norm before it and before attention.
-inline constexpr WeightRow kStateSpaceNorm[] = {{kAttnNorm, "model.layers.{}.input_layernorm.weight"}};
 /// Norm and MLP as Bamba and Falcon-H1 name them.
 inline constexpr WeightRow kFeedForward[] = {{kMlpNorm, "model.layers.{}.pre_ff_layernorm.weight"},
                                              {kGate, "model.layers.{}.feed_forward.gate_proj.weight"},

@@ -8,8 +8,6 @@
 namespace lancet {
 namespace {
 
-constexpr WeightRow kCohereNorms[] = {{kAttnNorm, "model.layers.{}.input_layernorm.weight"}};
-
 void read_cohere_fields(ConfigReader& keys, ModelConfig& config, double default_theta) {
   read_grouped_sizes(keys, config);
   config.order = BlockOrder::kParallel;
@@ -44,7 +42,7 @@ constinit const Family cohere = {
     .model_types = {"cohere"},
     .understood_keys = llama_keys({"attention_bias", "layer_norm_eps", "logit_scale", "use_qk_norm"}),
     .harmless_keys = {"model_max_length"},
-    .weights = rows_of({kLlamaOutside, kCohereNorms, kLlamaAttention, kHeadNorms, kLlamaMlp}),
+    .weights = rows_of({kLlamaOutside, kLlamaAttentionNorm, kLlamaAttention, kHeadNorms, kLlamaMlp}),
     .ignored_tensors = kLlamaIgnoredTensors,
     .read = read_cohere};
 
@@ -57,7 +55,7 @@ constinit const Family cohere2 = {
     .harmless_keys = {"_sliding_window_pattern", "cache_implementation", "order_of_interleaved_layers",
                       "position_embedding_type", "rotary_pct", "layer_switch", "use_embedding_sharing",
                       "use_gated_activation", "use_parallel_block", "use_parallel_embedding", "use_qk_norm"},
-    .weights = rows_of({kLlamaOutside, kCohereNorms, kLlamaAttention, kLlamaMlp}),
+    .weights = rows_of({kLlamaOutside, kLlamaAttentionNorm, kLlamaAttention, kLlamaMlp}),
     .ignored_tensors = kLlamaIgnoredTensors,
     .read = read_cohere2};
 

@@ -72,7 +72,7 @@ constinit const Family bamba = {
     .model_types = {"bamba"},
     .understood_keys = state_space_keys({"attn_layer_indices"}),
     .harmless_keys = state_space_harmless_keys(),
-    .weights = rows_of({kStateSpaceOutside, kStateSpaceNorm, kLlamaAttention, kStateSpace, kFeedForward}),
+    .weights = rows_of({kStateSpaceOutside, kLlamaAttentionNorm, kLlamaAttention, kStateSpace, kFeedForward}),
     .read = read_bamba};
 
 constinit const Family falcon_h1 = {
@@ -84,7 +84,7 @@ constinit const Family falcon_h1 = {
                                          "attention_in_multiplier", "attention_out_multiplier", "key_multiplier",
                                          "mlp_multipliers", "embedding_multiplier", "lm_head_multiplier"}),
     .harmless_keys = state_space_harmless_keys(),
-    .weights = rows_of({kStateSpaceOutside, kStateSpaceNorm, kLlamaAttention, kStateSpace, kFeedForward}),
+    .weights = rows_of({kStateSpaceOutside, kLlamaAttentionNorm, kLlamaAttention, kStateSpace, kFeedForward}),
     .refuses_mixer_lora = true,
     .read = read_falcon_h1};
 

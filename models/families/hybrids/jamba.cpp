@@ -109,7 +109,7 @@ constinit const Family jamba = {
     .harmless_keys = {"use_mamba_kernels", "use_mambapy", "use_associative_scan", "output_router_logits",
                       "router_aux_loss_coef", "num_logits_to_keep", "calc_logits_for_entire_prompt", "n_ctx"},
     .weights =
-        rows_of({kStateSpaceOutside, kStateSpaceNorm, kLlamaAttention, kJambaMixer, kFeedForward, kJambaExperts}),
+        rows_of({kStateSpaceOutside, kLlamaAttentionNorm, kLlamaAttention, kJambaMixer, kFeedForward, kJambaExperts}),
     .experts_parameter = "model.layers.{}.feed_forward.experts.down_proj",
     .read = read_jamba};
 

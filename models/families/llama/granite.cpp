@@ -77,7 +77,7 @@ constinit const Family granite_hybrid = {
                                          "logits_scaling", "num_local_experts", "num_experts_per_tok",
                                          "shared_intermediate_size", "position_embedding_type"}),
     .harmless_keys = state_space_harmless_keys(),
-    .weights = rows_of({kLlamaOutside, kStateSpaceNorm, kLlamaAttention, kStateSpace, kSharedMlp, kGraniteExperts}),
+    .weights = rows_of({kLlamaOutside, kLlamaAttentionNorm, kLlamaAttention, kStateSpace, kSharedMlp, kGraniteExperts}),
     .ignored_tensors = kLlamaIgnoredTensors,
     .read = read_granite_hybrid};
 

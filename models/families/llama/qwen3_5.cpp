@@ -67,7 +67,7 @@ constinit const Family qwen3_5_moe = {
     .harmless_keys = other_keys(),
     .nested_under = "text_config",
     .weights = rows_of(
-        {kLlamaOutside, kHybridAttention, kProjections, kHybridMixer, kHybridMlpNorm, kQwenExperts, kSwitchedExpert}),
+        {kLlamaOutside, kHybridAttention, kProjections, kHybridMixer, kLlamaMlpNorm, kQwenExperts, kSwitchedExpert}),
     .other_names = {{{"model.", "model.language_model."}}},
     .ignored_tensors = {"mtp.*", "model.visual.*"},
     .read = read_qwen3_5_moe};
@@ -79,7 +79,7 @@ constinit const Family qwen3_5 = {
     .understood_keys = hybrid_keys({}),
     .harmless_keys = other_keys(),
     .nested_under = "text_config",
-    .weights = rows_of({kLlamaOutside, kHybridAttention, kProjections, kHybridMixer, kHybridMlpNorm, kLlamaMlp}),
+    .weights = rows_of({kLlamaOutside, kHybridAttention, kProjections, kHybridMixer, kLlamaMlpNorm, kLlamaMlp}),
     .other_names = {{{"model.", "model.language_model."}}},
     .ignored_tensors = {"mtp.*", "model.visual.*"},
     .read = read_qwen3_5};

@@ -75,7 +75,7 @@ constinit const Family qwen3_next = {
     .model_types = {"qwen3_next"},
     .understood_keys = qwen_expert_keys(hybrid_keys({"shared_expert_intermediate_size"})),
     .harmless_keys = {"router_aux_loss_coef", "output_router_logits"},
-    .weights = rows_of({kLlamaOutside, kHybridAttention, kNextProjections, kHybridMixer, kHybridMlpNorm, kLlamaMlp,
+    .weights = rows_of({kLlamaOutside, kHybridAttention, kNextProjections, kHybridMixer, kLlamaMlpNorm, kLlamaMlp,
                         kQwenExperts, kSwitchedExpert}),
     .ignored_tensors = {"mtp.*"},
     .read = read_qwen3_next};
