@@ -1,7 +1,6 @@
 #include "lancet/models/families.h"
 
 #include <array>
-#include <tuple>
 
 #include "family_list.h"
 
@@ -54,11 +53,12 @@ constexpr std::string_view kRefused[] = {"attn_logit_softcapping",
                                          "scale_attn_by_inverse_layer_idx",
                                          "reorder_and_upcast_attn"};
 
+constexpr auto places_of(const auto&... families) { return std::array{&families...}; }
+
 }  // namespace
 
 std::span<const Family* const> families() {
-  static constexpr auto kFamilies =
-      std::apply([](const auto&... family) { return std::array{&family...}; }, std::tie(LANCET_FAMILIES));
+  static constexpr auto kFamilies = places_of(LANCET_FAMILIES);
   return kFamilies;
 }
 

@@ -37,11 +37,9 @@ constexpr KeyList state_space_keys(std::initializer_list<std::string_view> more)
                    more);
 }
 /// Keys of the mixers that no computation hangs on.
-constexpr KeyList state_space_harmless_keys() {
-  return {"mamba_chunk_size",     "num_logits_to_keep", "time_step_min",  "time_step_max",
-          "time_step_floor",      "mamba_use_mlp",      "mamba_n_layers", "output_router_logits",
-          "router_aux_loss_coef", "z_loss_coefficient"};
-}
+inline constexpr KeyList kStateSpaceHarmlessKeys = {
+    "mamba_chunk_size", "num_logits_to_keep", "time_step_min",        "time_step_max",        "time_step_floor",
+    "mamba_use_mlp",    "mamba_n_layers",     "output_router_logits", "router_aux_loss_coef", "z_loss_coefficient"};
 
 /// Reads the mixers' sizes, of `inner` numbers in all; which layers have them is the family's.
 void read_state_space(ConfigReader& keys, ModelConfig& config, int64_t inner);

@@ -3,7 +3,8 @@
     golden_metrics.py --model DIR --requests demo.json --deltas memit.safetensors --out FOLDER
 
 Every text is tokenised as one string and run alone, as the public codes do it, but for prompts that the model writes behind: those
-of as many tokens stand side by side. The forward is make_golden.py's. Measured are the demo model and the same with the weight changes `delta.<layer>` of --deltas, which FOLDER/edited holds as a checkpoint.
+of as many tokens stand side by side. The forward is make_golden.py's. Measured are the demo model and the same with the weight
+changes `delta.<layer>` of --deltas, which FOLDER/edited holds as a checkpoint.
 
 FOLDER/examples.txt: questions with answers, which multi-hop questions are asked behind.
 FOLDER/metrics.json:

@@ -57,7 +57,6 @@ class ConstantList {
   }
   constexpr const Value* begin() const { return values_.data(); }
   constexpr const Value* end() const { return values_.data() + size_; }
-  constexpr size_t size() const { return size_; }
   constexpr const Value& front() const { return values_.front(); }
 
  private:

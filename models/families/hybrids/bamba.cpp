@@ -71,7 +71,7 @@ constinit const Family bamba = {
     .architectures = {"BambaForCausalLM"},
     .model_types = {"bamba"},
     .understood_keys = state_space_keys({"attn_layer_indices"}),
-    .harmless_keys = state_space_harmless_keys(),
+    .harmless_keys = kStateSpaceHarmlessKeys,
     .weights = rows_of({kStateSpaceOutside, kLlamaAttentionNorm, kLlamaAttention, kStateSpace, kFeedForward}),
     .read = read_bamba};
 
@@ -83,7 +83,7 @@ constinit const Family falcon_h1 = {
                                          "ssm_in_multiplier", "ssm_multipliers", "ssm_out_multiplier",
                                          "attention_in_multiplier", "attention_out_multiplier", "key_multiplier",
                                          "mlp_multipliers", "embedding_multiplier", "lm_head_multiplier"}),
-    .harmless_keys = state_space_harmless_keys(),
+    .harmless_keys = kStateSpaceHarmlessKeys,
     .weights = rows_of({kStateSpaceOutside, kLlamaAttentionNorm, kLlamaAttention, kStateSpace, kFeedForward}),
     .refuses_mixer_lora = true,
     .read = read_falcon_h1};

@@ -97,21 +97,19 @@ constexpr KeyList short_convolution_keys(std::initializer_list<std::string_view>
 }
 
 /// What files have of training, and of sizes that others give.
-constexpr KeyList other_lfm2_keys() {
-  return {"block_dim",
-          "block_mlp_init_scale",
-          "block_norm_eps",
-          "block_out_init_scale",
-          "block_use_swiglu",
-          "block_use_xavier_init",
-          "conv_dim",
-          "conv_dim_out",
-          "conv_use_xavier_init",
-          "num_heads",
-          "theta",
-          "use_pos_enc",
-          "output_router_logits"};
-}
+constexpr KeyList kOtherLfm2Keys = {"block_dim",
+                                    "block_mlp_init_scale",
+                                    "block_norm_eps",
+                                    "block_out_init_scale",
+                                    "block_use_swiglu",
+                                    "block_use_xavier_init",
+                                    "conv_dim",
+                                    "conv_dim_out",
+                                    "conv_use_xavier_init",
+                                    "num_heads",
+                                    "theta",
+                                    "use_pos_enc",
+                                    "output_router_logits"};
 
 }  // namespace
 
@@ -121,7 +119,7 @@ constinit const Family lfm2 = {
     .model_types = {"lfm2"},
     .understood_keys = short_convolution_keys(
         {"block_ff_dim", "block_multiple_of", "block_ffn_dim_multiplier", "block_auto_adjust_ff_dim"}),
-    .harmless_keys = other_lfm2_keys(),
+    .harmless_keys = kOtherLfm2Keys,
     .weights = rows_of({kLfm2Layers}),
     .read = read_lfm2};
 
@@ -132,7 +130,7 @@ constinit const Family lfm2_moe = {
     .understood_keys =
         short_convolution_keys({"num_experts", "num_local_experts", "num_experts_per_tok", "moe_intermediate_size",
                                 "norm_topk_prob", "use_expert_bias", "routed_scaling_factor", "num_dense_layers"}),
-    .harmless_keys = other_lfm2_keys(),
+    .harmless_keys = kOtherLfm2Keys,
     .weights = rows_of({kLfm2Layers, kLfm2Experts}),
     .experts_parameter = "model.layers.{}.feed_forward.experts.down_proj",
     .read = read_lfm2_moe};

@@ -76,7 +76,7 @@ constinit const Family granite_hybrid = {
     .understood_keys = state_space_keys({"embedding_multiplier", "attention_multiplier", "residual_multiplier",
                                          "logits_scaling", "num_local_experts", "num_experts_per_tok",
                                          "shared_intermediate_size", "position_embedding_type"}),
-    .harmless_keys = state_space_harmless_keys(),
+    .harmless_keys = kStateSpaceHarmlessKeys,
     .weights = rows_of({kLlamaOutside, kLlamaAttentionNorm, kLlamaAttention, kStateSpace, kSharedMlp, kGraniteExperts}),
     .ignored_tensors = kLlamaIgnoredTensors,
     .read = read_granite_hybrid};

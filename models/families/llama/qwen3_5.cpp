@@ -42,19 +42,17 @@ void read_qwen3_5_moe(ConfigReader& keys, ModelConfig& config) {
 }
 
 /// Keys of the vision part, of more tokens predicted at once, and of training.
-constexpr KeyList other_keys() {
-  return {"vision_config",
-          "image_token_id",
-          "video_token_id",
-          "vision_start_token_id",
-          "vision_end_token_id",
-          "mtp_num_hidden_layers",
-          "mtp_use_dedicated_embeddings",
-          "language_model_only",
-          "mamba_ssm_dtype",
-          "router_aux_loss_coef",
-          "output_router_logits"};
-}
+constexpr KeyList kOtherQwenKeys = {"vision_config",
+                                    "image_token_id",
+                                    "video_token_id",
+                                    "vision_start_token_id",
+                                    "vision_end_token_id",
+                                    "mtp_num_hidden_layers",
+                                    "mtp_use_dedicated_embeddings",
+                                    "language_model_only",
+                                    "mamba_ssm_dtype",
+                                    "router_aux_loss_coef",
+                                    "output_router_logits"};
 
 }  // namespace
 
@@ -64,7 +62,7 @@ constinit const Family qwen3_5_moe = {
     .model_types = {"qwen3_5_moe_text"},
     .understood_keys =
         hybrid_keys({"num_experts", "num_experts_per_tok", "moe_intermediate_size", "shared_expert_intermediate_size"}),
-    .harmless_keys = other_keys(),
+    .harmless_keys = kOtherQwenKeys,
     .nested_under = "text_config",
     .weights = rows_of(
         {kLlamaOutside, kHybridAttention, kProjections, kHybridMixer, kLlamaMlpNorm, kQwenExperts, kSwitchedExpert}),
@@ -77,7 +75,7 @@ constinit const Family qwen3_5 = {
     .architectures = {"Qwen3_5ForCausalLM", "Qwen3_5ForConditionalGeneration"},
     .model_types = {"qwen3_5_text"},
     .understood_keys = hybrid_keys({}),
-    .harmless_keys = other_keys(),
+    .harmless_keys = kOtherQwenKeys,
     .nested_under = "text_config",
     .weights = rows_of({kLlamaOutside, kHybridAttention, kProjections, kHybridMixer, kLlamaMlpNorm, kLlamaMlp}),
     .other_names = {{{"model.", "model.language_model."}}},

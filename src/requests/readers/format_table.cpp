@@ -9,7 +9,8 @@ std::span<const FormatRow> format_table() {
       kFlatFormat,
       kListsFormat,
       {"counterfact", {.keys = {"requested_rewrite"}, .no_list = "requested_rewrite"}, parse_counterfact},
-      {"mquake", {.list = "requested_rewrite"}, parse_mquake},
+      {"mquake", {.keys = {"requested_rewrite"}, .list = "requested_rewrite"}, parse_mquake},
+      // Edited to alt.
       {"zsre", {{"src", "answers"}}, parse_zsre},
       // zsre's records, edited to answers[0].
       {"zsre-true", {}, parse_zsre_true},
@@ -29,14 +30,12 @@ std::span<const FormatRow> format_table() {
 }
 
 bool has_marks(const RecordJson& record, const FormatMarks& marks) {
+  if (marks.keys.front().empty()) return false;
   const auto has = [&](std::string_view key) { return key.empty() || record.contains(key); };
-  const auto has_list = [&](std::string_view key) {
-    const auto value = record.find(key);
-    return value != record.end() && value->is_array();
-  };
+  const auto is_list = [&](std::string_view key) { return record.contains(key) && record.at(key).is_array(); };
   const auto& [one, other] = marks.either;
-  return (!marks.keys.front().empty() || !marks.list.empty()) && std::ranges::all_of(marks.keys, has) &&
-         (has(one) || has(other)) && (marks.list.empty() || has_list(marks.list)) && !has_list(marks.no_list);
+  return std::ranges::all_of(marks.keys, has) && (has(one) || has(other)) &&
+         (marks.list.empty() || is_list(marks.list)) && (marks.no_list.empty() || !is_list(marks.no_list));
 }
 
 const FormatRow* find_format(std::string_view name) {

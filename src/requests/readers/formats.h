@@ -11,7 +11,7 @@
 
 namespace lancet {
 
-/// What a record of a format has. Without any the format is chosen by name only.
+/// What a record of a format has. Without keys the format is chosen by name only.
 struct FormatMarks {
   std::array<std::string_view, 3> keys = {};
   std::array<std::string_view, 2> either = {};  ///< keys of which it has one or both

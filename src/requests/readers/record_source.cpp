@@ -40,7 +40,7 @@ JsonText parse_file(const std::string& text, const std::string& source) {
 SourceRecords read_json(const std::string& text, const std::string& source, RequestRange range) {
   SourceRecords out;
   JsonText document = parse_file(text, source);
-  if (document.value.is_object() && document.value.contains("prompts")) {  // EasyEdit's lists
+  if (is_easyedit_lists(document.value)) {
     if (!document.repeated.empty())
       throw ConfigError(cat(source, ": ", repeated_key_text(document.repeated.front().key)));
     out.kind = SourceKind::kLists;
