@@ -5,8 +5,8 @@
 #include "benches.h"
 #include "lancet/core/strings.h"
 #include "lancet/editing/solvers.h"
-#include "lancet/kernels/cholesky.h"
-#include "lancet/statistics/factor_store.h"
+#include "lancet/kernels/gram.h"
+#include "lancet/statistics/derived_store.h"
 #include "machine.h"
 #include "temporary_folder.h"
 

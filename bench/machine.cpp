@@ -9,7 +9,7 @@
 #include <limits>
 #include <map>
 
-#include "lancet/runtime/placement.h"
+#include "lancet/runtime/devices.h"
 
 namespace lancet::bench {
 namespace {

@@ -12,9 +12,9 @@
 #include "benches.h"
 #include "file_times.h"
 #include "lancet/core/error.h"
-#include "lancet/core/stderr_reporter.h"
+#include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
-#include "lancet/runtime/numerics.h"
+#include "lancet/runtime/tensor.h"
 #include "machine.h"
 #include "synthetic.h"
 

@@ -6,7 +6,7 @@
 #include "bench_options.h"
 #include "lancet/models/causal_lm.h"
 #include "lancet/requests/prepared_request.h"
-#include "lancet/statistics/corpus.h"
+#include "lancet/statistics/covariance.h"
 
 namespace lancet::bench {
 

@@ -9,7 +9,7 @@
 #include "lancet/core/dtype.h"
 #include "lancet/models/causal_lm.h"
 #include "lancet/requests/prepared_request.h"
-#include "lancet/statistics/corpus.h"
+#include "lancet/statistics/covariance.h"
 
 namespace lancet::bench {
 

@@ -13,7 +13,7 @@
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/editing/editor.h"
-#include "lancet/editor_parts/modules.h"
+#include "lancet/editor_parts/automatic_options.h"
 #include "lancet/editor_parts/trained_edit.h"
 #include "lancet/spec/read_option.h"
 

@@ -3,7 +3,7 @@
 // nu I, as in scalable-model-editing/unified-model-editing. Values, keys and residuals are MEMIT's. Differs from the
 // reference: no inverse is formed, and keys that depend on one another are an error at mu = 0, not a pseudo-inverse;
 // mu counts for single requests too.
-#include "lancet/editor_parts/covariance_weights.h"
+#include "lancet/editor_parts/layer_passes.h"
 #include "lancet/editor_parts/layered_editor.h"
 #include "lancet/spec/read_option.h"
 

@@ -3,7 +3,7 @@
 // they are by now: Delta = (R / layers left) K^T (lambda C + H H^T + K K^T)^{-1}. H, the keys of earlier batches, is
 // there with `history: true`: exact sums, not the reference's running n x n matrix. Differs from the reference: values
 // in batches, solves in the smaller space (values.h, solvers.h).
-#include "lancet/editor_parts/covariance_weights.h"
+#include "lancet/editor_parts/layer_passes.h"
 #include "lancet/editor_parts/layered_editor.h"
 #include "lancet/spec/editor_spec.h"
 #include "lancet/spec/read_option.h"

@@ -9,7 +9,7 @@
 #include <numeric>
 #include <vector>
 
-#include "lancet/editor_parts/covariance_weights.h"
+#include "lancet/editor_parts/layer_passes.h"
 #include "lancet/editor_parts/layered_editor.h"
 #include "lancet/spec/read_option.h"
 

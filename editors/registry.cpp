@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "lancet/editor_parts/filtered_editor.h"
-#include "lancet/editor_parts/repaired_editor.h"
 #include "lancet/spec/editor_spec.h"
 
 // One row for each method: its name, the function in its file that reads its options, and a line for --help.

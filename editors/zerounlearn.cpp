@@ -14,9 +14,8 @@
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
 #include "lancet/editor_parts/automatic_choices.h"
+#include "lancet/editor_parts/automatic_options.h"
 #include "lancet/editor_parts/layer_passes.h"
-#include "lancet/editor_parts/modules.h"
-#include "lancet/editor_parts/realised_shares.h"
 #include "lancet/editor_parts/span_of.h"
 #include "lancet/spec/read_option.h"
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "lancet/core/stderr_reporter.h"
+#include "lancet/core/reporter.h"
 #include "lancet/session/session.h"
 
 namespace {

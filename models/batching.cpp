@@ -1,12 +1,15 @@
 #include "lancet/models/batching.h"
 
 #include <torch/types.h>
-
 #include <algorithm>
 #include <numeric>
+#include <stdexcept>
+
+#include "lancet/core/strings.h"
+#include "lancet/runtime/communicator.h"
+#include "lancet/runtime/devices.h"
 
 namespace lancet {
-
 namespace {
 
 int64_t common_prefix(const std::vector<TokenId>& a, const std::vector<TokenId>& b) {
@@ -73,6 +76,110 @@ std::vector<std::vector<int64_t>> plan_packs(std::span<const std::vector<TokenId
 Tensor in_place_order(const std::vector<Tensor>& parts, const std::vector<int64_t>& order) {
   const Tensor rows = torch::cat(parts);
   return rows.index_select(0, torch::tensor(order, torch::kLong).argsort().to(rows.device()));
+}
+
+PackedDocumentBatch::PackedDocumentBatch(const std::vector<std::span<const TokenId>>& documents)
+    : batch(make_packed_batch(documents)) {
+  const Tensor& places_P = batch.sequence.places_P;  // undefined: every token has a place of its own
+  int64_t place = 0;
+  for (const std::span<const TokenId> document : documents) {
+    std::vector<int64_t>& own = tokens.emplace_back();
+    for (size_t t = 0; t < document.size(); ++t, ++place)
+      own.push_back(places_P.defined() ? places_P.const_data_ptr<int64_t>()[place] : place);
+  }
+}
+
+TargetPlaces target_places(std::span<const RowTarget> rows) {
+  TargetPlaces places;
+  int64_t position = 0;
+  for (size_t r = 0; r < rows.size(); ++r) {
+    const RowTarget& row = rows[r];
+    std::vector<int64_t>& outputs = places.outputs.emplace_back();
+    if (row.reads_beginning) places.beginnings.push_back(position);
+    if (row.reads_beginning && (row.target.empty() || row.first_place > 0)) {
+      outputs.push_back(0);
+      ++position;
+    }
+    for (size_t j = 0; j < row.target.size(); ++j) {
+      outputs.push_back(row.first_place + static_cast<int64_t>(j));
+      places.positions.push_back(position++);
+      places.ids.push_back(row.target[j]);
+      places.rows.push_back(static_cast<int64_t>(r));
+    }
+  }
+  return places;
+}
+
+namespace {
+
+std::string to_bytes(const std::vector<Tensor>& parts, at::ScalarType dtype) {
+  if (parts.empty()) return {};
+  const Tensor rows = torch::cat(parts).to(Placement::host()).contiguous();
+  if (rows.scalar_type() != dtype || rows.dim() != 2)
+    throw std::logic_error(cat("rows to gather: expected [rows, X] ", at::toString(dtype), ", got ", rows.sizes(), " ",
+                               at::toString(rows.scalar_type())));
+  return {static_cast<const char*>(rows.const_data_ptr()), rows.nbytes()};
+}
+
+/// Places of the rows that `rank` of `size` sends.
+std::vector<int64_t> rows_of(const RowBatches& batches, size_t rank, size_t size) {
+  std::vector<int64_t> rows;
+  for (size_t i = rank; i < batches.size(); i += size) rows.insert(rows.end(), batches[i].begin(), batches[i].end());
+  return rows;
+}
+
+Tensor from_bytes(const std::string& bytes, int64_t n_rows, at::ScalarType dtype) {
+  // read only; the bytes outlive the tensor
+  void* data = const_cast<char*>(bytes.data());
+  const auto elements = static_cast<int64_t>(bytes.size() / at::elementSize(dtype));
+  return torch::from_blob(data, {n_rows, elements / n_rows}, dtype);
+}
+
+}  // namespace
+
+int64_t count_own_rows(const Communicator& communicator, const RowBatches& batches) {
+  int64_t rows = 0;
+  for (const size_t i : own_pieces(communicator, batches.size())) rows += static_cast<int64_t>(batches[i].size());
+  return rows;
+}
+
+Tensor gather_rows(Communicator& communicator, const std::string& stage, const RowBatches& batches,
+                   const std::vector<Tensor>& parts, const RowKind& kind) {
+  if (communicator.size() == 1) return in_place_order(parts, rows_of(batches, 0, 1));
+  std::string own;
+  communicator.run_collectively(stage, [&] { own = to_bytes(parts, kind.dtype); });
+  const std::vector<std::string> all = communicator.gather(own);
+  std::vector<Tensor> received;
+  std::vector<int64_t> order;
+  for (size_t rank = 0; rank < all.size(); ++rank) {
+    const std::vector<int64_t> rows = rows_of(batches, rank, all.size());
+    if (rows.empty()) continue;
+    received.push_back(from_bytes(all[rank], static_cast<int64_t>(rows.size()), kind.dtype));
+    order.insert(order.end(), rows.begin(), rows.end());
+  }
+  return in_place_order(received, order).to(kind.device);
+}
+
+Tensor scatter_rows(Communicator& communicator, const std::string& stage, const RowBatches& batches,
+                    const RowKind& kind, const std::function<Tensor(const std::vector<int64_t>& rows)>& compute) {
+  std::vector<Tensor> parts;
+  communicator.run_collectively(stage, [&] {
+    for (const size_t i : own_pieces(communicator, batches.size())) parts.push_back(compute(batches[i]));
+  });
+  return gather_rows(communicator, stage, batches, parts, kind);
+}
+
+Tensor scatter_rows(Communicator& communicator, const RowWork& work, const RowBatches& batches, const RowKind& kind,
+                    const ComputeInTurn& compute) {
+  const std::vector<size_t> own = own_pieces(communicator, batches.size());
+  std::vector<Tensor> parts(own.size());
+  communicator.run_collectively(work.stage, [&] {
+    run_in_turns(work.placement, 0, static_cast<int64_t>(own.size()), [&](int64_t i, StageTurn& turn) {
+      const torch::NoGradGuard no_grad_in_this_thread;
+      parts[static_cast<size_t>(i)] = compute(own[static_cast<size_t>(i)], turn);
+    });
+  });
+  return gather_rows(communicator, work.stage, batches, parts, kind);
 }
 
 }  // namespace lancet

@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "blocks/norm.h"
+#include "blocks/pointwise.h"
 #include "blocks/scaled.h"
 #include "decoder_layer.h"
 #include "lancet/core/error.h"
@@ -13,8 +13,8 @@
 #include "lancet/core/strings.h"
 #include "lancet/kernels/linear.h"
 #include "lancet/models/layers_elsewhere.h"
-#include "lancet/runtime/numerics.h"
 #include "lancet/runtime/send.h"
+#include "lancet/runtime/tensor.h"
 #include "loading/weight_loader.h"
 
 namespace lancet {

@@ -7,8 +7,7 @@
 #include <utility>
 
 #include "blocks/experts.h"
-#include "blocks/mlp.h"
-#include "blocks/norm.h"
+#include "blocks/pointwise.h"
 #include "blocks/scaled.h"
 #include "mixers/recurrent_mixer.h"
 

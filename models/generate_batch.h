@@ -1,12 +1,11 @@
-// Rows that are generated together, a token of each at a time.
+// Rows that are generated together, a token of each at a time. Defined in generate.cpp.
 #pragma once
 
 #include <span>
 #include <vector>
 
 #include "lancet/models/generate.h"
-#include "lancet/models/key_values.h"
-#include "lancet/models/sampler.h"
+#include "lancet/models/sequence_info.h"
 
 namespace lancet {
 

@@ -7,8 +7,8 @@
 
 #include "lancet/kernels/decoder_ops.h"
 #include "lancet/kernels/linear.h"
-#include "lancet/runtime/placement.h"
-#include "mlp.h"
+#include "lancet/runtime/devices.h"
+#include "pointwise.h"
 #include "scaled.h"
 
 namespace lancet {

@@ -4,7 +4,7 @@
 #include <stdexcept>
 
 #include "lancet/core/strings.h"
-#include "lancet/runtime/placement.h"
+#include "lancet/runtime/devices.h"
 
 namespace lancet {
 namespace {

@@ -1,11 +1,17 @@
 #include "layer_weights.h"
 
+#include <torch/csrc/autograd/custom_function.h>
 #include <torch/types.h>
-
 #include <algorithm>
+#include <cstddef>
+#include <stdexcept>
 #include <vector>
 
+#include "lancet/core/hash.h"
+#include "lancet/core/strings.h"
 #include "lancet/kernels/linear.h"
+#include "lancet/models/neighbour_places.h"
+#include "lancet/models/quantised_linear.h"
 
 namespace lancet {
 
@@ -34,6 +40,177 @@ Tensor LayerWeights::linear_of_expert(const Tensor& x, WeightKind weight, int64_
     return quantised->linear_of_expert(x, expert, bias);
   const int64_t axis = weight == WeightKind::kDown ? 1 : 0;
   return linear_of(x, (*this)[weight].narrow(axis, expert * width, width), bias);
+}
+
+namespace {
+
+constexpr std::array<NeighbourKinds, 4> kGroups{kQueryKeyValue, kQueryKeyValueBias, kGateUp, kGateUpBias};
+
+/// Libraries of products take other paths, with other bits, for memory that does not begin at a cache line.
+constexpr int64_t kLineBytes = 64;
+
+using SpecsById = std::map<WeightId, const WeightSpec*>;
+
+/// The group's weights of one layer; empty: they cannot be neighbours.
+std::vector<const WeightSpec*> neighbours(const SpecsById& specs, NeighbourKinds kinds, int64_t layer,
+                                          const QuantiseRule& rule, int64_t element_bytes) {
+  std::vector<const WeightSpec*> group;
+  for (const WeightKind kind : kinds) {
+    const auto at = specs.find({kind, layer});
+    if (at == specs.end()) return {};
+    const WeightSpec& spec = *at->second;
+    const bool is_edited = std::ranges::find(rule.edited, spec.id) != rule.edited.end();
+    if (is_edited || rule.keeps_packed(spec) || rule.quantises(spec)) return {};
+    if (spec.size() * element_bytes % kLineBytes != 0) return {};
+    group.push_back(&spec);
+  }
+  return group;
+}
+
+}  // namespace
+
+std::map<WeightId, Tensor> neighbour_places(std::span<const WeightSpec* const> specs, const QuantiseRule& rule,
+                                            at::ScalarType type, at::Device device) {
+  SpecsById by_id;
+  for (const WeightSpec* spec : specs) by_id.emplace(spec->id, spec);
+  std::map<WeightId, Tensor> places;
+  for (const auto& [id, first] : by_id)
+    for (const NeighbourKinds kinds : kGroups) {
+      const bool is_of_experts = id.kind == WeightKind::kGate && by_id.contains({WeightKind::kRouter, id.layer});
+      if (id.kind != kinds.front() || is_of_experts) continue;
+      const auto group = neighbours(by_id, kinds, id.layer, rule, static_cast<int64_t>(c10::elementSize(type)));
+      if (group.empty()) continue;
+      std::vector<int64_t> sizes = first->shape;
+      sizes.front() = 0;
+      for (const WeightSpec* spec : group) sizes.front() += spec->shape.front();
+      const Tensor whole = torch::empty(sizes, torch::TensorOptions(type).device(device));
+      for (int64_t begin = 0; const WeightSpec* spec : group) {
+        places.emplace(spec->id, whole.narrow(0, begin, spec->shape.front()));
+        begin += spec->shape.front();
+      }
+    }
+  return places;
+}
+
+Tensor joined_neighbours(std::span<const Tensor* const> parts) {
+  const Tensor& first = *parts.front();
+  if (!first.defined()) return {};
+  const auto* next = static_cast<const std::byte*>(first.const_data_ptr());
+  int64_t rows = 0;
+  for (const Tensor* part : parts) {
+    if (!part->defined() || part->requires_grad() || !part->is_contiguous() || !part->is_alias_of(first)) return {};
+    if (part->const_data_ptr() != next) return {};
+    next += part->nbytes();
+    rows += part->size(0);
+  }
+  std::vector<int64_t> sizes = first.sizes().vec();
+  sizes.front() = rows;
+  return first.as_strided(sizes, first.strides(), first.storage_offset());
+}
+
+namespace {
+
+/// What autograd holds of a product: no number of the matrix.
+struct HeldProduct : torch::CustomClassHolder {
+  HeldProduct(QuantisedLinear held, Tensor added) : matrix(std::move(held)), bias(std::move(added)) {}
+  QuantisedLinear matrix;
+  Tensor bias;  ///< may be undefined, which autograd takes for no argument
+};
+
+struct QuantisedProduct : torch::autograd::Function<QuantisedProduct> {
+  static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& x,
+                        const c10::intrusive_ptr<HeldProduct>& held) {
+    context->saved_data["product"] = c10::IValue::make_capsule(held);
+    return linear_of(x, held->matrix.unpack(x.scalar_type()), held->bias);
+  }
+
+  static torch::autograd::tensor_list backward(torch::autograd::AutogradContext* context,
+                                               const torch::autograd::tensor_list& grads) {
+    const auto held = c10::static_intrusive_pointer_cast<HeldProduct>(context->saved_data["product"].toCapsule());
+    return {linear_gradient(grads[0], held->matrix.unpack(grads[0].scalar_type())), Tensor()};
+  }
+};
+
+/// Embeddings, the head and routers stay as they are, as every program that quantises leaves them.
+bool can_quantise(WeightKind kind) {
+  switch (kind) {
+    case WeightKind::kQuery:
+    case WeightKind::kKey:
+    case WeightKind::kValue:
+    case WeightKind::kQueryDown:
+    case WeightKind::kKeyValueDown:
+    case WeightKind::kKeyValueUp:
+    case WeightKind::kAttnGate:
+    case WeightKind::kAttnOut:
+    case WeightKind::kMixerQuery:
+    case WeightKind::kMixerKey:
+    case WeightKind::kMixerValue:
+    case WeightKind::kMixerGate:
+    case WeightKind::kMixerStepDown:
+    case WeightKind::kMixerStep:
+    case WeightKind::kMixerOut:
+    case WeightKind::kSharedGate:
+    case WeightKind::kSharedUp:
+    case WeightKind::kSharedDown:
+    case WeightKind::kGate:
+    case WeightKind::kUp:
+    case WeightKind::kDown:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+bool QuantiseRule::covers(WeightId id) const {
+  return can_quantise(id.kind) && std::ranges::find(edited, id) == edited.end();
+}
+
+void QuantiseRule::add_edited(std::span<const WeightId> ids) {
+  for (const WeightId id : ids)
+    if (std::ranges::find(edited, id) == edited.end()) edited.push_back(id);
+}
+
+std::string QuantiseRule::key(const WeightSpec& spec) const {
+  return quantises(spec) ? std::string(quantiser_name(*quantiser)) : "";
+}
+
+std::string QuantiseRule::key(const ModelConfig& config) const {
+  if (!quantiser) return "";
+  ContentHash hash;
+  for (const WeightSpec& spec : weight_table(config)) hash.add(spec.name).add(key(spec));
+  return hash.hex();
+}
+
+void QuantisedRows::unpack_into(const Tensor& out) const {
+  const int64_t group = matrix.rows() / groups, own = rows / groups;
+  for (int64_t g = 0; g < groups; ++g) matrix.unpack_rows(g * group + begin, out.narrow(0, g * own, own));
+}
+
+std::vector<int64_t> QuantisedLinear::sizes() const {
+  std::vector<int64_t> sizes{parts_.front().rows, parts_.front().matrix.columns()};
+  sizes[static_cast<size_t>(axis_)] *= static_cast<int64_t>(parts_.size());
+  return sizes;
+}
+
+Tensor QuantisedLinear::linear(const Tensor& x, const Tensor& bias) const {
+  if (bias.defined() && bias.requires_grad())
+    throw std::logic_error("a quantised matrix's bias needs a gradient, which its product does not give");
+  if (!x.requires_grad() || !at::GradMode::is_enabled()) return linear_of(x, unpack(x.scalar_type()), bias);
+  return QuantisedProduct::apply(x, c10::make_intrusive<HeldProduct>(*this, bias));
+}
+
+Tensor QuantisedLinear::linear_of_expert(const Tensor& x, int64_t expert, const Tensor& bias) const {
+  return QuantisedLinear({parts_[static_cast<size_t>(expert)]}, axis_).linear(x, bias);
+}
+
+Tensor QuantisedLinear::unpack(at::ScalarType dtype) const {
+  const torch::NoGradGuard no_grad;
+  Tensor out = torch::empty(sizes(), torch::TensorOptions(dtype).device(device()));
+  const std::vector<Tensor> places = out.chunk(static_cast<int64_t>(parts_.size()), axis_);
+  for (size_t i = 0; i < parts_.size(); ++i) parts_[i].unpack_into(places[i]);
+  return out;
 }
 
 }  // namespace lancet

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "lancet/kernels/attention.h"
-#include "lancet/kernels/varlen_attention.h"
 #include "lancet/models/sequence_info.h"
 
 namespace lancet {

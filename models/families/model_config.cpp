@@ -9,7 +9,7 @@
 #include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
 #include "lancet/io/files.h"
-#include "row_presence.h"
+#include "weight_rows.h"
 
 namespace lancet {
 namespace {

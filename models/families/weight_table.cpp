@@ -8,11 +8,10 @@
 #include <span>
 #include <stdexcept>
 
-#include "axis_sizes.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/quant_formats/find_packed.h"
-#include "row_presence.h"
+#include "weight_rows.h"
 
 namespace lancet {
 namespace {

@@ -2,19 +2,128 @@
 
 #include <malloc.h>
 #include <torch/types.h>
-
 #include <algorithm>
 #include <optional>
+#include <stdexcept>
 
+#include "lancet/checkpoint/checkpoint.h"
 #include "lancet/core/error.h"
 #include "lancet/core/hash.h"
 #include "lancet/core/progress.h"
+#include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
+#include "lancet/io/files.h"
+#include "lancet/models/model_files.h"
+#include "lancet/models/model_weights.h"
 #include "lancet/models/neighbour_places.h"
-#include "lancet/models/stored_part.h"
+#include "lancet/models/tensor_io.h"
 #include "lancet/models/tensor_reader.h"
+#include "lancet/models/weight_table.h"
+#include "lancet/runtime/devices.h"
 
 namespace lancet {
+
+ModelFiles open_model(const std::filesystem::path& folder, std::span<const std::string> ignore_config_keys) {
+  Checkpoint checkpoint = Checkpoint::open(folder);
+  ModelConfig config = load_model_config(checkpoint, ignore_config_keys);
+  resolve_weights(config, checkpoint);  // a checkpoint that does not fit is refused before anything else is done
+  std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(checkpoint.folder());
+  if (tokenizer->vocab_size() > config.vocab_size)
+    throw TokenizerError(cat(checkpoint.folder().string(), ": the tokenizer has ", tokenizer->vocab_size(),
+                             " ids, config.json's vocab_size is ", config.vocab_size,
+                             ": the files belong to different models"));
+  return {std::move(checkpoint), std::move(config), std::move(tokenizer)};
+}
+
+DescribedModel describe_model(const std::filesystem::path& model, std::span<const std::string> ignore_config_keys) {
+  namespace fs = std::filesystem;
+  fs::path file = fs::is_regular_file(model) ? model : model / "config.json";
+  if (!fs::exists(file)) file = Checkpoint::open(model).folder() / "config.json";  // a cache folder, or what is missing
+  const std::string config = bare_floats_as_objects(read_text_file(file, "config.json"));
+  return {file.parent_path(),
+          parse_model_config(with_quantize_config(config, file.parent_path()), "", ignore_config_keys, file.string())};
+}
+
+at::ScalarType weight_type(WeightKind kind, at::ScalarType run_type) {
+  return kind == WeightKind::kRouterBias && c10::elementSize(run_type) < c10::elementSize(at::kFloat) ? at::kFloat
+                                                                                                      : run_type;
+}
+
+at::Device weight_device(const Placement& placement, WeightId id) {
+  switch (role_of(id.kind).place) {
+    case WeightPlace::kEmbedding:
+      return placement.embed_device();
+    case WeightPlace::kHead:
+      return placement.head_device();
+    case WeightPlace::kLayer:
+      break;
+  }
+  return placement.device_of(id.layer);
+}
+
+bool lies_here(const Placement& placement, WeightId id) {
+  return role_of(id.kind).place == WeightPlace::kLayer ? placement.is_here(id.layer) : placement.has_ends();
+}
+
+Tensor to_tensor(const TensorView& view) {
+  const auto options = torch::TensorOptions(to_scalar_type(view.dtype));
+  const auto address = reinterpret_cast<uintptr_t>(view.bytes.data());
+  if (address % static_cast<uintptr_t>(bytes_per_element(view.dtype)) == 0) {
+    // torch takes a mutable pointer; the mapping is read-only and the tensor is only read.
+    void* bytes = const_cast<std::byte*>(view.bytes.data());
+    return torch::from_blob(
+        bytes, view.shape, [owner = view.owner](void*) {}, options);
+  }
+  Tensor copy = torch::empty(view.shape, options);
+  std::copy(view.bytes.begin(), view.bytes.end(), static_cast<std::byte*>(copy.mutable_data_ptr()));
+  return copy;
+}
+
+NamedTensors load_tensors(const SealedFile& file) {
+  NamedTensors tensors;
+  for (const TensorInfo& info : file.tensors())
+    tensors.emplace_back(info.name, torch::empty(info.shape, torch::TensorOptions(to_scalar_type(info.dtype))));
+  file.read([&](const SealedFile::Piece& piece) {
+    auto* to = static_cast<std::byte*>(tensors[piece.tensor].second.mutable_data_ptr()) + piece.offset;
+    std::ranges::copy(piece.bytes, to);
+  });
+  return tensors;
+}
+
+namespace {
+
+/// Calls `use` with the tensors' bytes.
+template <typename Use>
+std::string with_sources(const NamedTensors& tensors, const Use& use) {
+  std::vector<Tensor> host;
+  std::vector<TensorSource> sources;
+  for (const auto& [name, tensor] : tensors) {
+    host.push_back(tensor.to(Placement::host()).contiguous());
+    sources.push_back(to_source(name, host.back()));
+  }
+  return use(sources);
+}
+
+}  // namespace
+
+std::string write_tensors(const std::filesystem::path& path, const SealedFormat& format, const NamedTensors& tensors,
+                          const Metadata& facts) {
+  return with_sources(tensors, [&](const auto& sources) { return write_sealed(path, format, sources, facts); });
+}
+
+std::string hash_of_tensors(const SealedFormat& format, const NamedTensors& tensors, const Metadata& facts) {
+  return with_sources(tensors, [&](const auto& sources) { return sealed_hash(format, sources, facts); });
+}
+
+TensorSource to_source(std::string name, const Tensor& tensor) {
+  if (tensor.device() != Placement::host() || !tensor.is_contiguous())
+    throw std::logic_error(name + ": only a contiguous tensor on the host can be written");
+  return {std::move(name),
+          to_dtype(tensor.scalar_type()),
+          tensor.sizes().vec(),
+          {static_cast<const std::byte*>(tensor.const_data_ptr()), tensor.nbytes()}};
+}
+
 namespace {
 
 /// Rounded up: a model that is there is never "0 MB".

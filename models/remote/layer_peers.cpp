@@ -7,13 +7,12 @@
 #include <utility>
 
 #include "lancet/core/error.h"
-#include "lancet/core/heartbeat.h"
+#include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
 #include "lancet/core/version.h"
 #include "layer_messages.h"
 
 namespace lancet {
-
 namespace {
 
 class NumberedPass final : public HeldPass {

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "lancet/core/error.h"
-#include "lancet/core/heartbeat.h"
+#include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
 #include "lancet/core/version.h"
 #include "lancet/models/causal_lm.h"

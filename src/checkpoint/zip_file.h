@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lancet/io/mapped_file.h"
+#include "lancet/io/files.h"
 
 namespace lancet {
 

@@ -11,9 +11,8 @@
 #include "lancet/core/error.h"
 #include "lancet/distributed/rank_session.h"
 #include "lancet/job/job_config.h"
-#include "lancet/job_setup/job_defaults.h"
+#include "lancet/job_setup/parse_job.h"
 #include "lancet/runtime/problem.h"
-#include "option_flags.h"
 
 namespace lancet::cli {
 

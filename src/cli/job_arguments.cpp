@@ -1,8 +1,16 @@
+// What commands that run a job have in common: its text, a file or what one line spells; output; the ranks that run it
+// together.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
+#include <map>
+
 #include "commands.h"
-#include "lancet/core/stderr_reporter.h"
+#include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
 #include "lancet/job_setup/parse_job.h"
-#include "stop_signals.h"
+#include "lancet/pipeline/edit_job.h"
+#include "terminal.h"
 
 namespace lancet::cli {
 
@@ -47,6 +55,157 @@ JobConfig load_job(const JobArguments& arguments, JobPurpose purpose, RankSessio
   session.set_timeout(std::chrono::seconds(job.run.timeout_s));
   job.run.on_host = session.on_host();
   return job;
+}
+
+// The text of a job: a file, or what one line spells.
+
+namespace {
+
+namespace fs = std::filesystem;
+
+ConfigTree map_of(const char* key, const std::string& value) {
+  ConfigTree map = ConfigTree::map();
+  map.set(key, ConfigTree::text(value));
+  return map;
+}
+
+/// The job that --model, --prompt, --subject, --target and --out spell; its paths are relative to the current folder.
+ConfigTree one_line_job(const JobArguments& arguments) {
+  ConfigTree job = map_of("model", arguments.model);
+  if (!arguments.requests.empty()) {
+    job.set("requests", map_of("path", arguments.requests));
+  } else if (!arguments.prompt.empty()) {
+    ConfigTree request = map_of("prompt", arguments.prompt);
+    if (!arguments.subject.empty()) request.set("subject", ConfigTree::text(arguments.subject));
+    if (!arguments.target.empty()) request.set("target", ConfigTree::text(arguments.target));
+    job.set("requests", ConfigTree::list({std::move(request)}));
+    job.set("evaluate", ConfigTree::list({ConfigTree::text("efficacy"), ConfigTree::text("generation")}));
+  }
+  if (!arguments.out.empty()) job.set("output", map_of("dir", arguments.out));
+  return job;
+}
+
+/// What the command line itself leaves open, or says twice, before the job is looked at.
+void check_one_line(const JobArguments& arguments, JobPurpose purpose) {
+  std::vector<std::string> missing;
+  if (arguments.model.empty()) missing.emplace_back("--model DIR");
+  if (purpose == JobPurpose::kEdit && arguments.requests.empty()) {
+    if (arguments.prompt.empty()) missing.emplace_back("--prompt \"The capital of {} is\"");
+    if (arguments.subject.empty()) missing.emplace_back("--subject NAME");
+    if (arguments.target.empty()) missing.emplace_back("--target TEXT");
+  }
+  if (purpose == JobPurpose::kEdit && arguments.out.empty()) missing.emplace_back("--out DIR");
+  if (purpose == JobPurpose::kEvaluate && arguments.requests.empty()) missing.emplace_back("--requests FILE");
+  if (!missing.empty()) throw ConfigError("without a job file, these are missing: " + join(missing));
+  for (const auto& [value, name] :
+       {std::pair{&arguments.prompt, "--prompt"}, std::pair{&arguments.subject, "--subject"},
+        std::pair{&arguments.target, "--target"}})
+    if (!arguments.requests.empty() && !value->empty())
+      throw ConfigError(cat(name, ": spells one fact, and --requests ", arguments.requests,
+                            " names a file of facts: expected one of the two"));
+}
+
+void check_job_file(const JobArguments& arguments) {
+  for (const auto& [value, name] :
+       {std::pair{&arguments.model, "--model"}, std::pair{&arguments.prompt, "--prompt"},
+        std::pair{&arguments.subject, "--subject"}, std::pair{&arguments.target, "--target"},
+        std::pair{&arguments.requests, "--requests"}, std::pair{&arguments.out, "--out"}})
+    if (!value->empty())
+      throw ConfigError(
+          cat(name, ": cannot be used with a job file. Change the job with --set, e.g. --set output.dir=DIR"));
+}
+
+}  // namespace
+
+CompletedJob read_job_text(const JobArguments& arguments, JobPurpose purpose) {
+  const bool from_file = !arguments.file.empty();
+  if (from_file)
+    check_job_file(arguments);
+  else
+    check_one_line(arguments, purpose);
+  const fs::path file(arguments.file);
+  const bool needs_editor = purpose == JobPurpose::kEdit || purpose == JobPurpose::kStatistics;
+  const bool may_choose = purpose == JobPurpose::kErase || (!from_file && needs_editor);
+  const EditorChoice choice = purpose == JobPurpose::kCompare ? EditorChoice::kCompared
+                              : may_choose                    ? EditorChoice::kOpen
+                                                              : EditorChoice::kNamed;
+  std::vector<std::string> changes = arguments.overrides;
+  for (std::string& change : arguments.run.overrides(JobSpec::kRun.key)) changes.push_back(std::move(change));
+  return complete_job(from_file ? load_config(file) : one_line_job(arguments),
+                      from_file ? JobSource{fs::absolute(file).parent_path(), file.string()}
+                                : JobSource{fs::current_path(), "command line"},
+                      changes, choice, arguments.compared);
+}
+
+// Commands that several processes can run together.
+
+namespace {
+
+constexpr const char* kLauncherOption = "--launcher";
+
+}  // namespace
+
+void add_rank_options(CLI::App& command, RankArguments& ranks) {
+  static const std::map<std::string, Launcher> kLaunchers{{"auto", Launcher::kAuto},
+                                                          {"none", Launcher::kNone},
+                                                          {"torchrun", Launcher::kTorchrun},
+                                                          {"slurm", Launcher::kSlurm},
+                                                          {"openmpi", Launcher::kOpenMpi}};
+  command
+      .add_option(kLauncherOption, ranks.launcher,
+                  "Whose variables say which rank of a job of several processes this is; none: a job of its own")
+      ->transform(CLI::CheckedTransformer(kLaunchers).description(""))
+      ->type_name("{auto,none,torchrun,slurm,openmpi}")
+      ->default_str("auto");
+  command.add_option("--join-timeout", ranks.join_timeout_s, "Seconds to wait for all ranks of the job to come")
+      ->check(CLI::Range(1, 86400))
+      ->capture_default_str();
+}
+
+std::vector<std::string> commands_on_ranks(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+    if (command->get_option_no_throw(kLauncherOption) != nullptr) names.push_back(command->get_name());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+void say_what_is_kept(const JobConfig& job, Communicator& communicator) {
+  if (communicator.is_root()) set_stop_words([kept = KeptWork(job)] { return kept.text(); });
+}
+
+Problem problem_of(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& known) {
+    return lancet::problem_of(known);
+  }
+}
+
+void refuse_several_processes(const char* command) {
+  const LaunchInfo launch = read_launch(process_environment(), Launcher::kAuto);
+  if (launch.size > 1)
+    throw ConfigError(cat(command, ": started as one of ", launch.size, " processes by ", launch.launcher,
+                          ": expected one process; it takes all devices of run.devices"));
+}
+
+ExitCode run_as_rank(const RankArguments& ranks, const Output& output,
+                     const std::function<ExitCode(RankSession&)>& work) {
+  begin(output);
+  const LaunchInfo launch = read_launch(process_environment(), ranks.launcher);
+  const bool shares_terminal = launch.rank > 0 && !launch.has_own_log;
+  if (shares_terminal) stderr_reporter().set_verbosity(Verbosity::kQuiet);
+  if (shares_terminal) set_stop_words([] { return std::nullopt; });  // rank 0 says it
+  if (launch.rank > 0) stderr_reporter().set_error_prefix(cat("lancet (rank ", launch.rank, "): error: "));
+  RankSession session(launch, std::chrono::seconds(ranks.join_timeout_s));
+  try {
+    return work(session);
+  } catch (...) {
+    const Problem problem = problem_of(std::current_exception());
+    session.fail(problem.code, problem.message);
+    log_error(problem.message);
+    return problem.code;
+  }
 }
 
 }  // namespace lancet::cli

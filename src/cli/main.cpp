@@ -17,9 +17,9 @@
 #include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
 #include "lancet/core/version.h"
-#include "lancet/runtime/numerics.h"
+#include "lancet/runtime/tensor.h"
 #include "parse_problem.h"
-#include "visible_stream.h"
+#include "terminal.h"
 
 namespace lancet::cli {
 namespace {

@@ -2,8 +2,7 @@
 
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
-#include "lancet/core/words.h"
-#include "table.h"
+#include "terminal.h"
 
 namespace lancet::cli {
 namespace {

@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
 
 #include "lancet/core/edit_distance.h"
@@ -110,6 +111,106 @@ std::string nearest(std::string_view word, std::span<const std::string> candidat
     }
   }
   return best;
+}
+
+std::string count_text(size_t count) {
+  const std::string digits = std::to_string(count);
+  std::string text;
+  for (size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && (digits.size() - i) % 3 == 0) text += ',';
+    text += digits[i];
+  }
+  return text;
+}
+
+std::string counted(size_t count, std::string_view what) {
+  return cat(count_text(count), " ", what, count == 1 ? "" : "s");
+}
+
+std::string percent(double share) {
+  char text[64];
+  std::snprintf(text, sizeof(text), "%.1f %%", 100 * share);
+  return text;
+}
+
+std::string short_number(double number) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.3g", number);
+  return text;
+}
+
+std::string shortfall_text(double share, double threshold) {
+  const bool shows = std::round(1000 * share) < 1000 * threshold;
+  return cat(shows ? percent(share) : cat(100 * share, " %"), ", expected at least ", 100 * threshold, " %");
+}
+
+std::string csv_text(std::string_view text) {
+  const bool runs = !text.empty() && std::string_view("=+-@\t\r").find(text.front()) != std::string_view::npos;
+  return csv_field(runs ? cat("'", text) : std::string(text));
+}
+
+size_t announced_utf8_bytes(char lead) {
+  const auto byte = static_cast<uint8_t>(lead);
+  if (byte < 0x80) return 1;
+  return byte < 0xC2 ? 0 : byte < 0xE0 ? 2 : byte < 0xF0 ? 3 : byte < 0xF5 ? 4 : 0;
+}
+
+CodePoint decode_utf8_at(std::string_view text, size_t at) {
+  const auto lead = static_cast<uint8_t>(text[at]);
+  if (lead < 0x80) return {lead, 1};
+  const size_t bytes = announced_utf8_bytes(text[at]);
+  if (bytes == 0 || at + bytes > text.size()) return {};
+  char32_t value = static_cast<char32_t>(lead & (0x7F >> bytes));
+  for (size_t i = 1; i < bytes; ++i) {
+    const auto byte = static_cast<uint8_t>(text[at + i]);
+    if ((byte & 0xC0) != 0x80) return {};
+    value = (value << 6) | (byte & 0x3F);
+  }
+  const bool overlong = (bytes == 3 && value < 0x800) || (bytes == 4 && value < 0x10000);
+  const bool surrogate = value >= 0xD800 && value <= 0xDFFF;
+  if (overlong || surrogate || value > 0x10FFFF) return {};
+  return {value, bytes};
+}
+
+namespace {
+
+/// C0 but line break and tab, DEL, C1 (a terminal may take U+009B for ESC [), line and paragraph separators, and the
+/// marks that show what follows in another order than it is written.
+bool is_obeyed(char32_t value) {
+  if (value == '\n' || value == '\t') return false;
+  return value < 0x20 || (value >= 0x7F && value < 0xA0) || (value >= 0x2028 && value <= 0x202E) ||
+         (value >= 0x2066 && value <= 0x2069);
+}
+
+}  // namespace
+
+std::string visible_text(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (size_t at = 0; at < text.size();) {
+    const CodePoint next = decode_utf8_at(text, at);
+    if (next.bytes == 0) {
+      out += kReplacementCharacter;
+    } else if (is_obeyed(next.value)) {
+      std::array<char, 8> spelt{};
+      std::snprintf(spelt.data(), spelt.size(), "\\u%04x", static_cast<unsigned>(next.value));
+      out += spelt.data();
+    } else {
+      out += text.substr(at, next.bytes);
+    }
+    at += next.bytes == 0 ? 1 : next.bytes;
+  }
+  return out;
+}
+
+size_t whole_characters(std::string_view text) {
+  constexpr size_t kLongest = 4;
+  for (size_t back = 1; back < kLongest && back <= text.size(); ++back) {
+    const size_t announced = announced_utf8_bytes(text[text.size() - back]);
+    if (announced > back) return text.size() - back;
+    if (announced > 0) break;
+  }
+  return text.size();
 }
 
 }  // namespace lancet

@@ -13,7 +13,6 @@
 #include "lancet/core/strings.h"
 #include "lancet/deltas/adapter.h"
 #include "lancet/io/files.h"
-#include "lancet/io/output_checks.h"
 #include "lancet/io/output_folder.h"
 #include "lancet/plan/model_session.h"
 #include "lancet/runtime/devices.h"

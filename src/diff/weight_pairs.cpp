@@ -6,7 +6,6 @@
 
 #include "lancet/core/hash.h"
 #include "lancet/core/strings.h"
-#include "lancet/models/stored_part.h"
 #include "lancet/models/tensor_reader.h"
 
 namespace lancet {

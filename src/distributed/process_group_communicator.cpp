@@ -12,7 +12,7 @@
 #include "fault.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
-#include "lancet/runtime/placement.h"
+#include "lancet/runtime/devices.h"
 
 namespace lancet {
 namespace {

@@ -9,7 +9,7 @@
 #include <torch/csrc/distributed/c10d/Store.hpp>
 #include <vector>
 
-#include "lancet/distributed/launch_info.h"
+#include "lancet/distributed/rank_session.h"
 
 namespace lancet {
 

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "lancet/core/strings.h"
-#include "lancet/distributed/launch_info.h"
+#include "lancet/distributed/rank_session.h"
 
 namespace lancet {
 

@@ -11,8 +11,8 @@
 #include "lancet/distributed/thread_ranks.h"
 #include "lancet/runtime/devices.h"
 #include "lancet/runtime/memory.h"
-#include "lancet/runtime/numerics.h"
 #include "lancet/runtime/problem.h"
+#include "lancet/runtime/tensor.h"
 #include "split_model.h"
 #include "timing.h"
 

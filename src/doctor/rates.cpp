@@ -6,8 +6,8 @@
 
 #include "lancet/distributed/thread_ranks.h"
 #include "lancet/kernels/linear.h"
+#include "lancet/runtime/devices.h"
 #include "lancet/runtime/memory.h"
-#include "lancet/runtime/placement.h"
 #include "timing.h"
 
 namespace lancet {

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "lancet/runtime/placement.h"
+#include "lancet/runtime/devices.h"
 
 namespace lancet {
 

@@ -4,10 +4,10 @@
 #include <array>
 #include <optional>
 
+#include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/models/generate.h"
-#include "lancet/runtime/collectives.h"
-
+#include "lancet/runtime/communicator.h"
 #include "lancet/spec/layered_spec.h"
 #include "lancet/spec/read_option.h"
 #include "lancet/text/chat_template.h"
@@ -103,6 +103,20 @@ std::vector<std::string> make_contexts(const CausalLM& model, const ModelFiles& 
       templates.push_back(std::move(*chat));
   });
   return broadcast_texts(communicator, templates);
+}
+
+TargetForm target_form(const TargetRule& rule, const ModelConfig& config, const Tokenizer& tokenizer) {
+  if (rule.end == TargetEnd::kNone) return {rule.compat, std::nullopt, rule.chunk_tokens};
+  const std::optional<TokenId> end = tokenizer.eos_id();
+  const bool stops = end && std::ranges::find(config.eos_ids, *end) != config.eos_ids.end();
+  if (!stops && rule.end == TargetEnd::kEos)
+    throw ConfigError(cat("editor.target_end: eos: expected a tokenizer with an end token at which generation stops, ",
+                          end ? cat("got ", *end,
+                                    ", which generation_config.json and config.json do not have in "
+                                    "eos_token_id")
+                              : "got one without",
+                          ": set none"));
+  return {rule.compat, stops ? end : std::nullopt, rule.chunk_tokens};
 }
 
 }  // namespace lancet

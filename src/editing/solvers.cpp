@@ -7,8 +7,8 @@
 
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
-#include "lancet/deltas/editor_state.h"
-#include "lancet/kernels/cholesky.h"
+#include "lancet/deltas/stream_state.h"
+#include "lancet/kernels/gram.h"
 #include "triangular.h"
 
 namespace lancet {

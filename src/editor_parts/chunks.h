@@ -1,5 +1,5 @@
 // Requests whose targets are cut into chunks (AnyEdit's autoregressive editing, arXiv 2502.05628): values that are
-// found one after another, and the places of a text that have none.
+// found one after another, and the places of a text that have none. Defined in layered_editor.cpp.
 #pragma once
 
 #include <functional>

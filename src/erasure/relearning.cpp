@@ -7,9 +7,8 @@
 #include "lancet/core/error.h"
 #include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
-#include "lancet/core/words.h"
 #include "lancet/editors/registry.h"
-#include "lancet/pipeline/edit_checks.h"
+#include "lancet/pipeline/edit_job.h"
 #include "lancet/requests/same_fact.h"
 #include "measure.h"
 

@@ -1,4 +1,4 @@
-// Puts questions to a model.
+// Puts questions to a model. Defined in questions.cpp.
 #pragma once
 
 #include <string>

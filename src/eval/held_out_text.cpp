@@ -11,7 +11,7 @@
 #include "lancet/io/files.h"
 #include "lancet/models/batching.h"
 #include "lancet/models/memory.h"
-#include "lancet/runtime/collectives.h"
+#include "lancet/runtime/communicator.h"
 
 namespace lancet {
 namespace {

@@ -11,9 +11,8 @@
 #include "lancet/core/progress.h"
 #include "lancet/models/batching.h"
 #include "lancet/models/memory.h"
-#include "lancet/models/scatter_rows.h"
-#include "lancet/runtime/collectives.h"
-#include "lancet/runtime/stage_turns.h"
+#include "lancet/runtime/communicator.h"
+#include "lancet/runtime/host_workers.h"
 
 namespace lancet {
 namespace {

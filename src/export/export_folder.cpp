@@ -1,5 +1,5 @@
 #include "export_folder.h"
-#include "lancet/io/output_checks.h"
+#include "lancet/io/output_folder.h"
 
 namespace lancet {
 

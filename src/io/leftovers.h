@@ -1,7 +1,7 @@
 // What killed processes left: temporary files, staging folders, and targets that stepped aside. All of them carry the
 // id of their process in their name and are locked (flock) while it lives. A leftover is one whose process is gone and
 // whose lock is free: an id alone means nothing to another container or machine that shares the folder. Where nothing
-// can be locked (some network file systems), leftovers stay.
+// can be locked (some network file systems), leftovers stay. Defined in unfinished_folder.cpp.
 #pragma once
 
 #include <filesystem>

@@ -5,24 +5,41 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <array>
 #include <cerrno>
 #include <cstdio>
+#include <filesystem>
 #include <optional>
+#include <system_error>
 #include <utility>
 
-#include "folder_entries.h"
 #include "folder_manifest.h"
 #include "lancet/core/error.h"
+#include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
 #include "lancet/io/file_handle.h"
 #include "lancet/io/files.h"
 #include "leftovers.h"
-#include "output_target.h"
 
 namespace lancet {
 namespace {
 
 namespace fs = std::filesystem;
+
+/// Absolute, without "." and "..", without a trailing slash; a symbolic link to a folder is followed, so that what it
+/// points to is replaced and not the link. Throws: ConfigError for a path without a name.
+fs::path resolve_target(const fs::path& target) {
+  std::error_code error;
+  const fs::path absolute = target.empty() ? target : fs::absolute(target, error);
+  fs::path resolved = fs::weakly_canonical(absolute, error);
+  if (error) resolved = absolute.lexically_normal();
+  if (!resolved.has_filename()) resolved = resolved.parent_path();
+  if (!resolved.has_filename())
+    throw ConfigError(cat("'", target.string(),
+                          "': expected a folder to write to, got a path without a name; "
+                          "name a new folder"));
+  return resolved;
+}
 
 /// The folder that the first missing part of the path would be made in.
 fs::path nearest_existing(fs::path path) {
@@ -113,6 +130,10 @@ int put_in_place(const fs::path& from, const fs::path& to, Place place) {
 
 }  // namespace
 
+fs::path sibling_of(const fs::path& target, std::string_view suffix) {
+  return fs::path(cat(resolve_target(target).string(), suffix));
+}
+
 void recover_output(const fs::path& target, const OutputKind& kind) {
   const fs::path resolved = resolve_target(target);
   recover_target(resolved, kind);
@@ -175,6 +196,97 @@ void OutputFolder::exchange() {
   const fs::path old = std::exchange(staging_, {});
   sync_folder(target_.parent_path());
   remove_written(old, read_written(old, kind_).value_or(WrittenFiles{}));
+}
+
+namespace {
+
+fs::path real_path(const fs::path& path) {
+  std::error_code error;
+  const fs::path real = fs::weakly_canonical(path, error);
+  return error ? path.lexically_normal() : real;
+}
+
+bool is_inside(const fs::path& inner, const fs::path& outer) {
+  const fs::path relative = real_path(inner).lexically_relative(real_path(outer));
+  return !relative.empty() && *relative.begin() != "..";
+}
+
+}  // namespace
+
+void check_apart(const fs::path& output, const fs::path& model) {
+  if (is_inside(output, model) || is_inside(model, output))
+    throw ConfigError(cat("output.dir: ", output.string(), ": overlaps the model folder ", model.string(),
+                          ": choose another folder"));
+}
+
+void check_new_output(const fs::path& out, IfExists if_exists, const OutputKind& kind) {
+  std::error_code error;
+  if (if_exists == IfExists::kError && fs::exists(out, error))
+    throw ConfigError(cat("--out: ", out.string(), ": exists already: choose another name, or --replace it"));
+  check_output_target(out, if_exists, kind);
+}
+
+void check_cache_outside(const fs::path& cache, const fs::path& folder) {
+  if (is_inside(cache, folder))
+    throw ConfigError(cat("statistics.cache: ", cache.string(), ": lies in ", folder.string(),
+                          ", which the job replaces or removes: choose another folder for one of the two"));
+}
+
+// A file ".<target>.lancet-lock" beside the target, locked and removed again. It names its holder, for the message.
+
+namespace {
+
+FileHandle open_lock(const fs::path& path) {
+  int descriptor = open_descriptor(AT_FDCWD, path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK);
+  // Somebody else's leftover in a shared folder: locking needs no right to write.
+  if (descriptor < 0 && errno == EACCES)
+    descriptor = open_descriptor(AT_FDCWD, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+  if (descriptor < 0) throw CheckpointError(file_problem(path, "cannot create", errno));
+  return {descriptor, path};
+}
+
+std::string holder_of(const FileHandle& file) {
+  std::array<char, 200> text{};
+  const ssize_t got = ::pread(file.descriptor(), text.data(), text.size(), 0);
+  return got > 0 ? cat(" (", printable({text.data(), static_cast<size_t>(got)}), ")") : std::string();
+}
+
+void name_holder(const FileHandle& file) {
+  std::array<char, 256> host{};
+  if (::gethostname(host.data(), host.size() - 1) != 0) host.front() = '?';
+  const std::string text = cat("process ", ::getpid(), " on ", host.data());
+  // For a message alone.
+  if (::ftruncate(file.descriptor(), 0) == 0)
+    static_cast<void>(!::pwrite(file.descriptor(), text.data(), text.size(), 0));
+}
+
+}  // namespace
+
+OutputLock::OutputLock(const fs::path& target, const OutputKind& kind) {
+  const fs::path resolved = resolve_target(target);
+  make_folders(resolved.parent_path());
+  file_ = lock_of(resolved);
+  for (;;) {
+    FileHandle file = open_lock(file_);
+    if (::flock(file.descriptor(), LOCK_EX | LOCK_NB) != 0) {
+      if (errno == EWOULDBLOCK)
+        throw ConfigError(cat(resolved.string(), ": expected no other run that is going to write it, got one",
+                              holder_of(file), "; wait for its end, or name another folder"));
+      ::unlink(file_.c_str());  // nothing can be locked here
+      return;
+    }
+    if (!file.has_its_name()) continue;  // its last holder removed it meanwhile
+    name_holder(file);
+    descriptor_ = file.release();
+    recover_target(resolved, kind);
+    return;
+  }
+}
+
+OutputLock::~OutputLock() {
+  if (descriptor_ < 0) return;
+  ::unlink(file_.c_str());
+  ::close(descriptor_);
 }
 
 }  // namespace lancet

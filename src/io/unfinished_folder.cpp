@@ -1,9 +1,16 @@
 #include "lancet/io/unfinished_folder.h"
 
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <unistd.h>
 #include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <csignal>
+#include <optional>
 #include <vector>
 
-#include "folder_entries.h"
 #include "folder_manifest.h"
 #include "lancet/core/error.h"
 #include "lancet/core/reporter.h"
@@ -92,6 +99,137 @@ void remove_unfinished(const fs::path& folder) {
   } catch (const Error& error) {
     log_warning(cat("not removed: ", error.what()));
   }
+}
+
+namespace {
+
+constexpr std::string_view kTemporaryPrefix = ".lancet-", kTemporarySuffix = ".tmp", kAside = "old-";
+
+struct Owner {
+  pid_t process = 0;
+  std::string_view rest;  ///< what follows in the name
+};
+
+/// The process id at the name's beginning.
+std::optional<Owner> parse_owner(std::string_view name) {
+  pid_t process = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), process);
+  if (error != std::errc() || process <= 0) return std::nullopt;
+  return Owner{process, name.substr(static_cast<size_t>(end - name.data()))};
+}
+
+std::optional<Owner> temporary_owner(std::string_view name) {
+  if (!name.starts_with(kTemporaryPrefix) || !name.ends_with(kTemporarySuffix)) return std::nullopt;
+  name.remove_prefix(kTemporaryPrefix.size());
+  const std::optional<Owner> owner = parse_owner(name);
+  return owner && owner->rest.starts_with('-') ? owner : std::nullopt;
+}
+
+struct StagingName {
+  pid_t process = 0;
+  bool is_aside = false;
+};
+
+std::optional<StagingName> parse_staging(std::string_view name, const std::string& prefix) {
+  if (!name.starts_with(prefix)) return std::nullopt;
+  name.remove_prefix(prefix.size());
+  const bool is_aside = name.starts_with(kAside);
+  if (is_aside) name.remove_prefix(kAside.size());
+  const std::optional<Owner> owner = parse_owner(name);
+  if (!owner || !(owner->rest.empty() || (!is_aside && owner->rest.front() == '-'))) return std::nullopt;
+  return StagingName{owner->process, is_aside};
+}
+
+/// A living one may be about to take its lock. Our own id without our lock is a dead process of the same id.
+bool may_be_gone(pid_t process) { return process == ::getpid() || (::kill(process, 0) != 0 && errno == ESRCH); }
+
+/// A descriptor that holds the lock, or nothing when somebody else holds it, there are no locks, or another file has
+/// the name by now.
+std::optional<FileHandle> try_lock(const fs::path& path) {
+  const int descriptor = open_descriptor(AT_FDCWD, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+  if (descriptor < 0) return std::nullopt;
+  FileHandle handle(descriptor, path);
+  if (::flock(descriptor, LOCK_EX | LOCK_NB) != 0 || !handle.has_its_name()) return std::nullopt;
+  return handle;
+}
+
+std::vector<fs::path> entries_of(const fs::path& folder) {
+  std::vector<fs::path> paths;
+  try {
+    for (const std::string& name : folder_names(folder.empty() ? fs::path(".") : folder))
+      paths.push_back(folder / name);
+  } catch (const Error&) {
+    // what the folder holds stays, or is refused where it is needed
+  }
+  return paths;
+}
+
+/// Removes a staging folder without a manifest: only lancet writes into one, so that it was not finished; one that has
+/// a manifest may be an earlier target.
+void remove_staging(const fs::path& folder, const OutputKind& kind) {
+  if (const auto written = has_entry(folder / kManifestFile) ? read_written(folder, kind) : std::nullopt)
+    remove_written(folder, *written);
+  else if (!has_entry(folder / kManifestFile))
+    remove_entries(folder, [](const FolderEntry&) { return true; });
+}
+
+/// The user may have no other copy.
+void put_back(const fs::path& aside, const fs::path& target, const OutputKind& kind) {
+  if (has_entry(target)) {
+    if (const auto written = read_written(aside, kind)) remove_written(aside, *written);
+  } else if (::rename(aside.c_str(), target.c_str()) == 0) {
+    log_warning(cat(target.string(), ": put back from ", aside.string(),
+                    ", where a run that was killed while it replaced the folder had left it"));
+  }
+}
+
+}  // namespace
+
+std::string temporary_name(uint64_t counter) {
+  return cat(kTemporaryPrefix, ::getpid(), "-", counter, kTemporarySuffix);
+}
+
+bool is_temporary_name(std::string_view name) { return temporary_owner(name).has_value(); }
+
+void remove_stale_temporaries(const fs::path& folder) {
+  for (const fs::path& path : entries_of(folder)) {
+    const std::string name = path.filename().string();
+    const std::optional<Owner> owner = temporary_owner(name);
+    if (!owner || !may_be_gone(owner->process)) continue;
+    if (const std::optional<FileHandle> lock = try_lock(path)) ::unlink(path.c_str());
+  }
+}
+
+std::string staging_prefix(const fs::path& target) { return cat(".", target.filename().string(), ".lancet-"); }
+
+fs::path aside_of(const fs::path& target) {
+  return target.parent_path() / cat(staging_prefix(target), kAside, ::getpid());
+}
+
+fs::path lock_of(const fs::path& target) { return target.parent_path() / cat(staging_prefix(target), "lock"); }
+
+void remove_free_lock(const fs::path& target) {
+  const fs::path path = lock_of(target);
+  if (const std::optional<FileHandle> lock = try_lock(path)) ::unlink(path.c_str());
+}
+
+bool is_staging_name(std::string_view name, const fs::path& target) {
+  return parse_staging(name, staging_prefix(target)).has_value();
+}
+
+void recover_target(const fs::path& target, const OutputKind& kind) {
+  const std::string prefix = staging_prefix(target);
+  for (const fs::path& path : entries_of(target.parent_path())) {
+    const std::optional<StagingName> name = parse_staging(path.filename().string(), prefix);
+    if (!name || !may_be_gone(name->process)) continue;
+    const std::optional<FileHandle> lock = try_lock(path);
+    if (!lock) continue;
+    if (name->is_aside)
+      put_back(path, target, kind);
+    else
+      remove_staging(path, kind);
+  }
+  remove_stale_temporaries(target.parent_path());
 }
 
 }  // namespace lancet

@@ -8,7 +8,6 @@
 #include "lancet/core/error.h"
 #include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
-#include "lancet/job/renamed_keys.h"
 #include "lancet/spec/job_spec.h"
 #include "lancet/spec/named_values.h"
 #include "lancet/spec/read_option.h"
@@ -256,6 +255,95 @@ ConfigTree with_format(ConfigTree resolved, const std::string& format) {
   named.set("format", ConfigTree::text(format));
   resolved.set("requests", std::move(named));
   return resolved;
+}
+
+RequestFileOptions parse_file_options(ConfigSection& section) {
+  RequestFileOptions options;
+  options.range.skip = read(section, RequestsSpec::kSkip);
+  options.range.limit = read_given(section, RequestsSpec::kLimit);
+  std::vector<std::string> formats = request_formats();
+  formats.emplace_back(kAutoFormat);
+  options.format = section.choice(RequestsSpec::kFormat.key, formats, std::string(*RequestsSpec::kFormat.fallback));
+  return options;
+}
+
+RequestSource parse_request_source(ConfigSection& job, const std::filesystem::path& base, TargetNeed target) {
+  RequestSource source;
+  const ConfigTree* requests = job.raw(JobSpec::kRequests.key);
+  if (requests == nullptr) {
+    job.problem(JobSpec::kRequests.key, "expected {path: FILE} or a list of {prompt, subject, target}");
+    return source;
+  }
+  if (requests->kind == ConfigTree::Kind::kList) {
+    try {
+      source.inline_requests = parse_requests(*requests, target);
+    } catch (const ConfigError& error) {
+      for (const std::string& problem : split(error.what(), '\n')) job.problem(JobSpec::kRequests.key, problem);
+    }
+    return source;
+  }
+  ConfigSection section = job.section(JobSpec::kRequests.key);
+  source.path = read(section, RequestsSpec::kPath, base);
+  source.options = parse_file_options(section);
+  source.options.target = target;
+  source.options.on_bad_record = read<OnBadRecord>(section, RequestsSpec::kOnBadRecord);
+  section.finish();
+  return source;
+}
+
+namespace {
+
+struct Renamed {
+  const char* section;
+  const char* old_name;
+  const char* present_name;
+};
+
+/// A row goes when the next version is out.
+constexpr Renamed kRenamed[] = {{"run", "frozen", "quantise_base"}, {"evaluate", "costs", "side_effects"}};
+
+/// What an option of an editor may stand for, wherever a job has such options.
+constexpr Renamed kShare{"", "attained_share", "realised_share"};
+
+/// What happens to names, and where.
+struct Renaming {
+  const std::string& source;
+  std::vector<std::string>& renamed;  ///< PresentNames::renamed
+
+  /// Gives the present name to a key that stands in `tree` by its old one. `where`: ends in a dot unless it is empty.
+  void rename(ConfigTree& tree, const std::string& where, const Renamed& key) const {
+    if (tree.kind != ConfigTree::Kind::kMap || tree.find(key.old_name) == nullptr) return;
+    const std::string line = cat(where, key.old_name, " is called ", where, key.present_name, " now");
+    if (tree.find(key.present_name) != nullptr)
+      throw ConfigError(cat(source, ": ", line, ": expected one of the two names"));
+    for (auto& [name, value] : tree.entries)
+      if (name == key.old_name) name = key.present_name;
+    renamed.push_back(line);
+  }
+
+  void rename_shares(ConfigTree& tree, const std::string& where) const {
+    for (ConfigTree& item : tree.items) rename_shares(item, where);
+    for (auto& [key, value] : tree.entries) rename_shares(value, cat(where, key, "."));
+    rename(tree, where, kShare);
+  }
+};
+
+}  // namespace
+
+PresentNames with_present_names(ConfigTree job, const std::string& source) {
+  PresentNames names{std::move(job), {}};
+  const Renaming renaming{source, names.renamed};
+  for (const Renamed& key : kRenamed)
+    for (auto& [name, section] : names.tree.entries)
+      if (name == key.section) renaming.rename(section, cat(key.section, "."), key);
+  renaming.rename_shares(names.tree, "");
+  return names;
+}
+
+ConfigTree options_with_present_names(ConfigTree options, const std::string& source) {
+  std::vector<std::string> renamed;
+  Renaming{source, renamed}.rename_shares(options, "");
+  return options;
 }
 
 }  // namespace lancet

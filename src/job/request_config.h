@@ -1,4 +1,4 @@
-// `requests:` of a job, and other files of requests that it names.
+// `requests:` of a job, and other files of requests that it names. Defined in job_config.cpp.
 #pragma once
 
 #include <filesystem>

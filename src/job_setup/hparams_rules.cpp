@@ -8,6 +8,7 @@
 
 #include "lancet/checkpoint/module_name.h"
 #include "lancet/core/strings.h"
+#include "lancet/models/weight_table.h"
 
 namespace lancet {
 namespace {

@@ -8,7 +8,7 @@
 #include "lancet/core/config_section.h"
 #include "lancet/core/strings.h"
 #include "lancet/editors/registry.h"
-#include "lancet/job_setup/job_defaults.h"
+#include "lancet/job_setup/parse_job.h"
 #include "lancet/job_setup/presets.h"
 #include "lancet/requests/request.h"
 #include "lancet/spec/statistics_options.h"

@@ -11,7 +11,6 @@
 #include "lancet/core/progress.h"
 #include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
-#include "lancet/core/words.h"
 #include "lancet/http/http_client.h"
 #include "lancet/io/files.h"
 

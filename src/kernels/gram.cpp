@@ -1,7 +1,6 @@
 #include "lancet/kernels/gram.h"
 
 #include <torch/types.h>
-
 #include <algorithm>
 #include <functional>
 #include <stdexcept>
@@ -167,6 +166,15 @@ void mirror_lower(const Tensor& matrices) {
     corner.copy_(corner.tril() + corner.tril(-1).mT());
     matrices.slice(-2, begin, end).slice(-1, end).copy_(panel.slice(-2, end).mT());
   });
+}
+
+Tensor cholesky_in_place(Tensor matrix) {
+  // Column-major, or torch would factor a copy; of a symmetric matrix the transpose is as good.
+  Tensor lower = matrix.is_contiguous() ? matrix.mT() : std::move(matrix);
+  Tensor info =
+      torch::empty(lower.sizes().slice(0, static_cast<size_t>(lower.dim() - 2)), lower.options().dtype(at::kInt));
+  at::linalg_cholesky_ex_out(lower, info, lower);
+  return info.any().item<bool>() ? Tensor() : lower;
 }
 
 }  // namespace lancet

@@ -6,7 +6,7 @@
 #include <functional>
 
 #include "host_loops.h"
-#include "lancet/runtime/placement.h"
+#include "lancet/runtime/devices.h"
 
 namespace lancet {
 

@@ -2,11 +2,15 @@
 
 #include <algorithm>
 #include <limits>
+#include <sstream>
 
 #include "lancet/core/error.h"
 #include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
+#include "lancet/job/dotted_key.h"
+#include "lancet/outcome/edit_verdicts.h"
 #include "lancet/outcome/report_json.h"
+#include "value_goal.h"
 
 namespace lancet {
 namespace {
@@ -242,6 +246,110 @@ BatchReport from_record(const std::string& record, size_t n_requests) {
   } catch (const ConfigError& error) {
     throw ConfigError(cat("the record of a batch: ", error.what(), "; take the edits from a copy"));
   }
+}
+
+namespace {
+
+constexpr double kLikelyLoss = 0.5;    // a probability of 0.6 for each token of the target
+constexpr double kFallen = 0.9;        // of the first loss
+constexpr double kAtTheClamp = 0.999;  // of the clamp's norm: the projection rounds
+
+}  // namespace
+
+ValueGoal::ValueGoal(const ConfigTree& editor)
+    : editor_(editor), prefix_(editor.find("values") != nullptr ? "values." : "") {
+  found_loss_ = std::max(kLikelyLoss, number("stop_loss").value_or(0));
+  const ConfigTree* stop = find_dotted(editor, "values.stop");
+  stops_predicted_ = stop != nullptr && stop->scalar == "predicted";
+}
+
+bool ValueGoal::is_found(const RequestOutcome& outcome) const {
+  if (*outcome.final_loss <= found_loss_) return true;
+  const double most_steps = number("steps").value_or(AutomaticSteps::kMost);
+  return stops_predicted_ && static_cast<double>(outcome.steps) < most_steps &&
+         still_falls(std::vector<double>(outcome.losses.begin(), outcome.losses.end()));
+}
+
+bool ValueGoal::never_fell(const RequestOutcome& outcome) const {
+  return outcome.initial_loss && outcome.final_loss && !is_found(outcome) &&
+         *outcome.final_loss > kFallen * *outcome.initial_loss;
+}
+
+bool ValueGoal::has_stalled(const RequestOutcome& outcome) const {
+  const bool left_early = !number("steps") && outcome.steps < AutomaticSteps::kMost;
+  return left_early || !still_falls(std::vector<double>(outcome.losses.begin(), outcome.losses.end()));
+}
+
+bool ValueGoal::is_clamped(const RequestOutcome& outcome) const {
+  const std::optional<double> clamp = number("clamp");
+  return clamp && outcome.delta_norm && outcome.initial_norm &&
+         *outcome.delta_norm > kAtTheClamp * *clamp * *outcome.initial_norm;
+}
+
+std::string ValueGoal::key(const std::string& name) const { return cat("editor.", prefix_, name); }
+
+std::string ValueGoal::setting(const std::string& name) const {
+  const ConfigTree* value = find_dotted(editor_, prefix_ + name);
+  return cat(key(name), value == nullptr ? "" : ": " + to_line(*value));
+}
+
+std::optional<double> ValueGoal::number(const std::string& name) const { return number_at(editor_, prefix_ + name); }
+
+double total_seconds(const std::vector<StageCost>& stages) {
+  double total = 0;
+  for (const StageCost& stage : stages) total += stage.seconds;
+  return total;
+}
+
+PeakBytes overall_peaks(const std::vector<StageCost>& stages) {
+  PeakBytes peaks;
+  for (const StageCost& stage : stages) raise_to(peaks, stage.peaks);
+  return peaks;
+}
+
+void raise_to_ranks(std::vector<StageCost>& stages, Communicator& communicator) {
+  if (communicator.size() == 1) return;
+  std::ostringstream own;  // lines of stage, bytes, device
+  for (size_t i = 0; i < stages.size(); ++i)
+    for (const auto& [device, bytes] : stages[i].peaks) own << i << ' ' << bytes << ' ' << device << '\n';
+  for (const std::string& of_rank : communicator.gather(own.str())) {
+    std::istringstream lines(of_rank);
+    size_t stage = 0;
+    int64_t bytes = 0;
+    for (std::string device; lines >> stage >> bytes >> device;) raise_to(stages.at(stage).peaks, {{device, bytes}});
+  }
+}
+
+std::map<std::string, MeasuredEdit> measured_again(const StandingMeasure& measure, const Journal& journal) {
+  if (measure.requests.empty()) return {};  // of most edits: the journal need not be gone through
+  const std::string when = utc_now();
+  const ReplacedEdits replaced = replaced_edits(journal);
+  std::map<std::string, MeasuredEdit> edits;
+  for (size_t i = 0; i < measure.requests.size(); ++i) {
+    const std::string& id = measure.requests[i].id;
+    MeasuredEdit& edit = edits[id];
+    if (const auto known = journal.measured().find(id); known != journal.measured().end())
+      edit.before = known->second.before;
+    edit.after = means_of(measure.now.requests[i]);
+    edit.success = says_target(measure.now, i);
+    edit.when = when;
+    if (edit.success && !*edit.success)
+      edit.why = replaced.contains(id) ? cat("edit ", replaced.at(id), " replaced it")
+                                       : "it no longer holds: another token is likelier";
+  }
+  return edits;
+}
+
+std::string standing_text(const StandingMeasure& measure) {
+  size_t held = 0, measured = 0;
+  for (size_t i = 0; i < measure.requests.size(); ++i)
+    if (const std::optional<bool> says = says_target(measure.now, i)) {
+      ++measured;
+      held += *says ? 1 : 0;
+    }
+  if (measured == 0) return {};
+  return cat(held, " of ", counted(measured, "earlier edit"), held == 1 ? " still holds" : " still hold",
+             " (the model says the target, ", kSuccessMetric, ")");
 }
 
 }  // namespace lancet

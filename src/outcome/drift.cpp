@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "lancet/core/strings.h"
-#include "lancet/core/words.h"
 
 namespace lancet {
 std::optional<Drift> drift_of(const DriftAlarm& alarm, std::span<const BatchReport> batches) {

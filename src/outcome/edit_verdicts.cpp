@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
+#include <string_view>
 
 #include "lancet/core/strings.h"
-#include "lancet/core/words.h"
+#include "lancet/job/dotted_key.h"
 #include "lancet/outcome/edit_report.h"
+#include "lancet/requests/same_fact.h"
 #include "value_goal.h"
 
 namespace lancet {
@@ -116,6 +119,241 @@ std::string success_text(const SuccessCount& count) {
   return cat(count_text(count.successes), " of ", counted(count.measured, "edit"), " took (the model says the target, ",
              kSuccessMetric, ")",
              count.written ? cat("; it writes ", count_text(*count.written), " freely (", kWrittenMetric, ")") : "");
+}
+
+// The warnings of an edit: one line for each cause, however many requests it met.
+
+namespace {
+
+constexpr size_t kShownIds = 4;
+constexpr double kMuchLost = 0.5;  // of a change, in rounding
+constexpr double kMuchMoved = 1;   // by the weight's norm
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+/// "a, b and c"; of many the first ones.
+std::string ids_text(const EditReport& report, const std::vector<int64_t>& requests) {
+  std::vector<std::string> ids;
+  for (size_t i = 0; i < std::min(requests.size(), kShownIds); ++i)
+    ids.push_back(report.requests[static_cast<size_t>(requests[i])].id);
+  if (requests.size() > kShownIds) return cat(join(ids), " and ", requests.size() - kShownIds, " more");
+  const std::string last = ids.back();
+  ids.pop_back();
+  return ids.empty() ? last : cat(join(ids), " and ", last);
+}
+
+bool is_one_fact(const EditReport& report, const std::vector<int64_t>& group) {
+  LatestFacts facts;
+  const auto joins = [&](int64_t request) {
+    return facts.replace(report.requests[static_cast<size_t>(request)]) != nullptr;
+  };
+  joins(group.front());
+  return std::all_of(group.begin() + 1, group.end(), joins);
+}
+
+/// Leaves out groups of one fact with several targets: `at_odds` says that they contradict each other.
+SharedKeys without_contradictions(const EditReport& report, SharedKeys keys) {
+  if (!report.at_odds.empty())
+    std::erase_if(keys.groups, [&](const std::vector<int64_t>& group) { return is_one_fact(report, group); });
+  return keys;
+}
+
+std::string shared_keys_text(const EditReport& report, const SharedKeys& keys) {
+  size_t n = 0;
+  for (const std::vector<int64_t>& group : keys.groups) n += group.size();
+  const std::string example = ids_text(report, keys.groups.front());
+  if (keys.groups.size() == 1) return cat("requests ", example, " ", keys.effect);
+  return cat(counted(n, "request"), " in ", counted(keys.groups.size(), "group"), ", as ", example, ", ", keys.effect);
+}
+
+/// What holds changes back, which way lets more of them through, and which way fewer.
+struct Brake {
+  std::string_view key;
+  std::string_view share;  ///< key of its automatic choice, {SHARE: A}; empty: it has none
+  std::string_view more, less;
+};
+constexpr Brake kBrakes[] = {{"covariance_weight", "realised_share", "lower", "raise"},
+                             {"ridge", "realised_share", "lower", "raise"},
+                             {"null_space_below", "share", "raise", "lower"},
+                             {"slack", "", "lower", "raise"},
+                             {"rect.keep", "", "raise", "lower"}};
+
+std::string remedy_text(const ConfigTree& editor, const Brake& brake) {
+  if (brake.share.empty()) return cat(brake.more, " editor.", brake.key);
+  if (number_at(editor, brake.key)) return cat("set editor.", brake.key, ": auto, or ", brake.more, " it");
+  return cat("set editor.", brake.key, ": {", brake.share, ": A} with a larger A");
+}
+
+/// ", held back by editor.covariance_weight: 15000. What helps: set editor.covariance_weight: auto, or lower it".
+std::string brakes_text(const ConfigTree& editor) {
+  std::vector<std::string> settings, remedies;
+  for (const Brake& brake : kBrakes)
+    if (const ConfigTree* value = find_dotted(editor, brake.key)) {
+      settings.push_back(cat("editor.", brake.key, ": ", to_line(*value)));
+      remedies.push_back(remedy_text(editor, brake));
+    }
+  if (settings.empty()) return "";
+  return cat(", held back by ", join(settings), ". What helps: ", join(remedies, "; "));
+}
+
+/// All requests' outcomes, by what became of their values.
+struct Sorted {
+  std::vector<double> realised;  ///< shares realised by values that were found and whose keys are no other's
+  std::vector<double> found_losses, missed_losses, stalled_losses, stuck_losses, first_losses;
+  size_t n_clamped = 0, n_risen = 0;  ///< numbers of those that were missed or stalled; of those that never fell
+  std::vector<int64_t> stalled;       ///< requests, of stalled_losses
+};
+
+Sorted sort_outcomes(const EditReport& report, const ValueGoal& goal) {
+  std::set<int64_t> sharing;
+  for (const SharedKeys& keys : report.outcome.shared_keys)
+    for (const std::vector<int64_t>& group : keys.groups) sharing.insert(group.begin(), group.end());
+  Sorted sorted;
+  for (size_t i = 0; i < report.outcome.requests.size(); ++i) {
+    const RequestOutcome& outcome = report.outcome.requests[i];
+    if (!outcome.skipped.empty() || !outcome.final_loss) continue;
+    if (goal.is_found(outcome)) {
+      sorted.found_losses.push_back(*outcome.final_loss);
+      if (outcome.realised && !sharing.contains(static_cast<int64_t>(i))) sorted.realised.push_back(*outcome.realised);
+    } else if (i < report.verdicts.size() && report.verdicts[i].cause == FailureCause::kNone) {
+      continue;  // it was enough
+    } else if (goal.never_fell(outcome)) {
+      sorted.stuck_losses.push_back(*outcome.final_loss);
+      sorted.first_losses.push_back(*outcome.initial_loss);
+      if (goal.is_clamped(outcome) || *outcome.final_loss > 1.2 * *outcome.initial_loss) ++sorted.n_risen;
+    } else {
+      if (goal.has_stalled(outcome)) sorted.stalled.push_back(static_cast<int64_t>(i));
+      (goal.has_stalled(outcome) ? sorted.stalled_losses : sorted.missed_losses).push_back(*outcome.final_loss);
+      if (goal.is_clamped(outcome)) ++sorted.n_clamped;
+    }
+  }
+  return sorted;
+}
+
+std::string stuck_text(const Sorted& sorted, const ValueGoal& goal, size_t n_requests) {
+  const size_t n = sorted.stuck_losses.size();
+  const std::string what = cat("the loss of ", n, " of ", counted(n_requests, "request"),
+                               " never fell: ", short_number(median(sorted.first_losses)), " at the first step, ",
+                               short_number(median(sorted.stuck_losses)), " at the last (medians). ");
+  if (goal.number("steps") == 1) return cat(what, goal.setting("steps"), " makes no update: raise it");
+  const bool diverged = 2 * sorted.n_risen > n;
+  return cat(what, goal.setting("lr"),
+             diverged ? " is too large, the steps diverge: lower it" : " is too small: raise it");
+}
+
+/// ", or a larger editor.values.clamp (now 4), which 3 reached"; empty: none did.
+std::string clamp_text(const Sorted& sorted, const ValueGoal& goal) {
+  if (sorted.n_clamped == 0) return "";
+  return cat(", or a larger ", goal.key("clamp"), " (now ", *goal.number("clamp"), "), which ", sorted.n_clamped,
+             " reached");
+}
+
+std::string more_steps_text(const ValueGoal& goal) {
+  constexpr double kMost = AutomaticSteps::kMost;
+  const double now = goal.number("steps").value_or(kMost);
+  if (goal.has_automatic_steps() && now < kMost)
+    return cat(goal.key("steps"), ": auto (now ", now, "), with which each goes on while its loss falls, up to ",
+               kMost);
+  return cat(goal.key("steps"), ": ", 2 * now, " (now ", goal.number("steps") ? "" : "auto: ", now,
+             "), since their losses still fell");
+}
+
+std::string missed_text(const Sorted& sorted, const ValueGoal& goal, size_t n_requests) {
+  const std::string stop = goal.number("stop_loss") ? cat(", stop_loss ", short_number(*goal.number("stop_loss"))) : "";
+  return cat("the values of ", sorted.missed_losses.size(), " of ", counted(n_requests, "request"),
+             " were not found: final loss ", short_number(median(sorted.missed_losses)), " in the median", stop,
+             ". What helps: ", more_steps_text(goal), clamp_text(sorted, goal));
+}
+
+/// More steps are no advice where they have been tried.
+std::string stalled_text(const EditReport& report, const Sorted& sorted, const ValueGoal& goal) {
+  return cat("the model does not take in ", sorted.stalled.size(), " of ",
+             counted(report.outcome.requests.size(), "request"), " this way (", ids_text(report, sorted.stalled),
+             "): their losses stayed at ", short_number(median(sorted.stalled_losses)),
+             " in the median, and more steps would not bring them down. Try other editor.layers, another method",
+             clamp_text(sorted, goal), "; a small model may be too small for the fact");
+}
+
+/// What makes the changes smaller, by what the method has.
+std::string smaller_text(const ConfigTree& editor) {
+  std::vector<std::string> remedies;
+  for (const Brake& brake : kBrakes) {
+    if (find_dotted(editor, brake.key) == nullptr) continue;
+    if (brake.share.empty() || number_at(editor, brake.key))
+      remedies.push_back(cat(brake.less, " editor.", brake.key));
+    else
+      remedies.push_back(cat("set editor.", brake.key, ": {", brake.share, ": A} with a smaller A"));
+  }
+  if (const std::optional<double> clamp = number_at(editor, "values.clamp"))
+    remedies.push_back(cat("lower editor.values.clamp (now ", *clamp, ")"));
+  if (remedies.empty() && number_at(editor, "lr")) remedies.emplace_back("lower editor.lr");
+  return remedies.empty() ? "" : cat(". What helps: ", join(remedies, "; "));
+}
+
+std::string moved_text(const EditReport& report, const ConfigTree& editor) {
+  const std::pair<std::string, RoundingLoss>* most = nullptr;
+  size_t n = 0;
+  for (const auto& weight : report.rounding) {
+    if (weight.second.growth() <= kMuchMoved) continue;
+    if (++n == 1 || weight.second.growth() > most->second.growth()) most = &weight;
+  }
+  if (most == nullptr) return "";
+  const std::string others = n > 1 ? cat(" (and ", counted(n - 1, "other weight"), " by more than 100 %)") : "";
+  return cat("the edits moved ", most->first, " by ", percent(most->second.growth()), " of its norm", others,
+             ": what else the model knows may suffer, as specificity and side_effects in evaluate show",
+             smaller_text(editor));
+}
+
+std::string requantised_text(const EditReport& report) {
+  std::vector<std::string> lost;
+  for (const RequantisedWeight& weight : report.requantised)
+    if (weight.edit_lost > kMuchLost) lost.push_back(cat(weight.name, " (", percent(weight.edit_lost), ")"));
+  if (lost.empty()) return "";
+  return cat("bringing the edited weights back into the model's format lost more than half of the edit in ", join(lost),
+             ": lower output.covariance_weight, or write output.format: mixed or adapter");
+}
+
+std::string rounding_text(const EditReport& report) {
+  if (!report.requantised.empty()) return requantised_text(report);
+  std::vector<std::pair<std::string, RoundingLoss>> lost;
+  for (const auto& weight : report.rounding)
+    if (weight.second.relative_loss > kMuchLost) lost.push_back(weight);
+  if (lost.empty()) return "";
+  const auto most = std::max_element(lost.begin(), lost.end(), [](const auto& a, const auto& b) {
+    return a.second.relative_loss < b.second.relative_loss;
+  });
+  return cat("rounding to the type that the model is stored in lost ", percent(most->second.relative_loss),
+             " of the change of ", most->first,
+             lost.size() > 1 ? cat(" (and more than half of ", counted(lost.size() - 1, "other change"), ")") : "",
+             ": it is ", percent(most->second.growth()),
+             " of the weight's norm, too small for the type. A model stored in F32 keeps it");
+}
+
+}  // namespace
+
+std::vector<std::string> edit_warnings(const EditReport& report, const ConfigTree& editor) {
+  std::vector<std::string> warnings;
+  for (const SharedKeys& all : report.outcome.shared_keys)
+    if (const SharedKeys keys = without_contradictions(report, all); !keys.groups.empty())
+      warnings.push_back(shared_keys_text(report, keys));
+  const ValueGoal goal(editor);
+  const Sorted sorted = sort_outcomes(report, goal);
+  const size_t n = report.outcome.requests.size();
+  if (!sorted.stuck_losses.empty()) warnings.push_back(stuck_text(sorted, goal, n));
+  if (!sorted.missed_losses.empty()) warnings.push_back(missed_text(sorted, goal, n));
+  if (!sorted.stalled_losses.empty()) warnings.push_back(stalled_text(report, sorted, goal));
+  if (!sorted.realised.empty() && median(sorted.realised) < kFollowed)
+    warnings.push_back(cat("the values were found (final loss ", short_number(median(sorted.found_losses)),
+                           " in the median), but the weights did not follow: ", percent(median(sorted.realised)),
+                           " of the way in the median of ", counted(sorted.realised.size(), "request"),
+                           brakes_text(editor)));
+  if (const std::string moved = moved_text(report, editor); !moved.empty()) warnings.push_back(moved);
+  if (const std::string rounding = rounding_text(report); !rounding.empty()) warnings.push_back(rounding);
+  return warnings;
 }
 
 }  // namespace lancet

@@ -1,4 +1,5 @@
 // When a value counts as found and as followed, and what the job's editor says of how values are found.
+// Defined in batch_report.cpp.
 #pragma once
 
 #include <optional>

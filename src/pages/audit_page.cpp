@@ -1,13 +1,11 @@
 // An audit's page: plain tables, and plots as SVG. What is not in the JSON is not shown.
 #include "lancet/pages/audit_page.h"
 
-#include "assets.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
 #include "lancet/pages/plot.h"
 #include "page.h"
-#include "svg.h"
 
 namespace lancet {
 namespace page {

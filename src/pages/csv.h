@@ -1,9 +1,9 @@
-// Tables for other programs.
+// Tables for other programs. Defined in report_page.cpp.
 #pragma once
 
 #include <string>
 
-#include "document.h"
+#include "page.h"
 
 namespace lancet::page {
 

@@ -5,7 +5,7 @@
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/pages/plot.h"
-#include "svg.h"
+#include "page.h"
 
 namespace lancet {
 

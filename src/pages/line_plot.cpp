@@ -4,7 +4,7 @@
 
 #include "lancet/core/strings.h"
 #include "lancet/pages/plot.h"
-#include "svg.h"
+#include "page.h"
 
 namespace lancet {
 namespace page {

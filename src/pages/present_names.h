@@ -1,7 +1,8 @@
 // Keys of a report that had another name in an earlier version, whose reports are read as well.
+// Defined in report_page.cpp.
 #pragma once
 
-#include "document.h"
+#include "page.h"
 
 namespace lancet::page {
 

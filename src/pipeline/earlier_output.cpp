@@ -1,11 +1,16 @@
 #include "lancet/pipeline/earlier_output.h"
 
 #include "lancet/core/error.h"
+#include "lancet/core/hash.h"
+#include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
+#include "lancet/core/version.h"
 #include "lancet/edit_history/output_edits.h"
 #include "lancet/job/dotted_key.h"
-#include "lancet/job/renamed_keys.h"
+#include "lancet/job/job_config.h"
+#include "lancet/runtime/communicator.h"
 #include "lancet/spec/editor_spec.h"
+#include "stream_start.h"
 
 namespace lancet {
 namespace {
@@ -101,6 +106,99 @@ EarlierOutput::EarlierOutput(const JobConfig& job, std::span<const EditRequest> 
 const EditHistory& EarlierOutput::history(const std::string& base_hash) const {
   check_base(history_, base_hash, where_);
   return history_;
+}
+
+std::vector<JobFact> job_facts(const JobConfig& job, const ModelFiles& files, std::span<const EditRequest> requests) {
+  std::string lines;
+  for (const EditRequest& request : requests) lines += to_json_line(request) + "\n";
+  return {{"the version of lancet", std::string(kVersion)},
+          {"the job", to_yaml(job.resolved)},
+          {"the model's config.json", files.checkpoint.config_text()},
+          {"the dtype", std::string(dtype_name(job.run.dtype.value_or(files.config.dtype)))},
+          {"the requests", std::move(lines)}};
+}
+
+void check_same(Communicator& communicator, std::span<const JobFact> facts) {
+  if (communicator.size() == 1) return;
+  std::string own;
+  communicator.run_collectively("compare", [&] {
+    for (const auto& [name, value] : facts) own += ContentHash().add(value).hex();
+  });
+  const std::vector<std::string> all = communicator.gather(own);
+  const size_t length = own.size() / facts.size();
+  for (size_t rank = 1; rank < all.size(); ++rank) {
+    if (all[rank] == all[0]) continue;
+    for (size_t i = 0; i < facts.size(); ++i)
+      if (all[rank].compare(i * length, length, all[0], i * length, length) != 0)
+        throw ConfigError(cat("rank ", rank, ": ", facts[i].first,
+                              ": expected the same as on rank 0, got another. Start ",
+                              "every rank with the same job, model and requests"));
+  }
+}
+
+std::string same_content_hash(Communicator& communicator, const Checkpoint& checkpoint) {
+  std::string hash;
+  communicator.run_collectively("load", [&] { hash = checkpoint.content_hash(); });
+  check_same(communicator, std::vector<JobFact>{{"the model's weights", hash}});
+  return hash;
+}
+
+namespace {
+
+bool keeps_history(const StreamParts& parts) { return parts.recorded && parts.ranks.is_root(); }
+
+}  // namespace
+
+StreamStart after_nothing(const StreamParts& parts) { return {.state = parts.editor.make_state()}; }
+
+StreamStart after_output(const StreamParts& parts, std::optional<EditHistory> earlier) {
+  StreamState stream;
+  parts.ranks.run_collectively("progress", [&] {
+    if (earlier) stream = {earlier->state(parts.editor.make_state()), earlier->changes(), {}};
+  });
+  share_stream(stream, parts.inputs.files.config, parts.ranks);
+  parts.transaction.rollback();
+  restore_changes(stream.changes, parts.model, parts.transaction);
+  StreamStart start{.state = std::move(stream.editor)};
+  if (keeps_history(parts)) start.history = std::move(earlier);
+  return start;
+}
+
+StreamStart after_standing(const StreamParts& parts, EditHistory earlier) {
+  StreamStart start{.state = earlier.state(parts.editor.make_state())};
+  if (keeps_history(parts)) start.history = std::move(earlier);
+  return start;
+}
+
+StreamStart after_batches(const StreamParts& parts, StreamStart start, std::optional<EditProgress> done) {
+  std::vector<std::string> records;
+  if (done)
+    for (const BatchReport& batch : done->batches) records.push_back(to_record(batch));
+  records = broadcast_texts(parts.ranks, records);
+  if (records.empty()) {
+    if (done && keeps_history(parts)) start.history = std::move(done->history);
+    return start;
+  }
+  start = after_output(parts, done ? std::optional(std::move(done->history)) : std::nullopt);
+  for (size_t i = 0; i < records.size(); ++i) {
+    start.batches.push_back(from_record(records[i], parts.batches[i].size()));
+    start.batches.back().requests = parts.batches[i];
+  }
+  return start;
+}
+
+StreamStart after_interrupted(const StreamParts& parts, StreamStart start, ProgressStore* store) {
+  std::optional<EditProgress> progress;
+  parts.ranks.run_collectively("progress", [&] {
+    if (store != nullptr) progress = store->load(parts.batches, parts.inputs.requests);
+  });
+  const size_t n_before = start.batches.size();
+  start = after_batches(parts, std::move(start), std::move(progress));
+  start.n_interrupted = static_cast<int64_t>(start.batches.size() - n_before);
+  if (start.n_interrupted > 0)
+    log_line(
+        cat("edit  ", start.n_interrupted, " of ", parts.batches.size(), " batches taken from an interrupted run"));
+  return start;
 }
 
 }  // namespace lancet

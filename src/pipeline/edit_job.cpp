@@ -1,24 +1,25 @@
 #include "lancet/pipeline/edit_job.h"
 
+#include <algorithm>
 #include <optional>
+#include <vector>
 
 #include "lancet/core/error.h"
+#include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
 #include "lancet/editors/registry.h"
-#include "lancet/export/edited_model.h"
 #include "lancet/export/output_form.h"
-#include "lancet/export/stored_weight.h"
 #include "lancet/io/files.h"
-#include "lancet/io/output_checks.h"
 #include "lancet/io/output_folder.h"
 #include "lancet/io/unfinished_folder.h"
-#include "lancet/outcome/report_files.h"
-#include "lancet/pipeline/edit_checks.h"
-#include "lancet/pipeline/edit_inputs.h"
+#include "lancet/outcome/edit_report.h"
+#include "lancet/pipeline/earlier_output.h"
+#include "lancet/pipeline/facts_at_odds.h"
 #include "lancet/pipeline/method_run.h"
 #include "lancet/pipeline/replayed_edits.h"
-#include "lancet/pipeline/same_job.h"
-#include "lancet/runtime/collectives.h"
+#include "lancet/requests/prepared_request.h"
+#include "lancet/runtime/communicator.h"
+#include "lancet/statistics/partial_sums.h"
 
 namespace lancet {
 namespace {
@@ -197,6 +198,86 @@ void with_statistics(const JobConfig& job, Communicator& communicator,
     method.prepare(model);
     use(method.context(model));
   });
+}
+
+void EditInputs::look_at_facts(std::span<const EditRequest> standing) {
+  at_odds = facts_at_odds({requests, standing, joined});
+  for (const std::string& line : at_odds) log_warning(line);
+}
+
+void EditInputs::describe(const CausalLM& model, Communicator& ranks) {
+  model_dtype = precision_text(model);
+  const std::vector<std::string> all = ranks.gather(model.placement().description());
+  devices = all.front();
+  if (std::count(all.begin(), all.end(), all.front()) != ranks.size()) {
+    devices.clear();
+    for (size_t rank = 0; rank < all.size(); ++rank)
+      devices += cat(rank == 0 ? "" : "; ", "rank ", rank, ": ", all[rank]);
+  }
+  base_hash = same_content_hash(ranks, files.checkpoint);
+}
+
+void set_editor(JobConfig& job, const ConfigTree& editor, const std::string& where) {
+  ConfigProblems problems(where);
+  ConfigSection section(editor, "editor", problems);
+  make_editor(section);
+  problems.throw_if_any();
+  job.editor = section.resolved();
+  job.resolved = ConfigTree::map();
+  job.resolved.set("editor", job.editor);
+}
+
+void check_requests(const ModelFiles& files, const std::vector<EditRequest>& requests, const Editor& editor) {
+  const TargetForm form = target_form(editor.target_rule(), files.config, *files.tokenizer);
+  check_old_answers(requests, editor);
+  if (editor.values() != nullptr) {
+    std::vector<std::string> known{"{}"};
+    if (const ContextOptions* contexts = editor.contexts())
+      if (std::optional<std::string> chat = chat_context(*contexts, files.checkpoint.folder(), *files.tokenizer))
+        known.push_back(std::move(*chat));
+    prepare_requests(*files.tokenizer, requests, known, form);
+  } else {
+    tokenize_requests(*files.tokenizer, requests, form.end);
+  }
+}
+
+void check_old_answers(std::span<const EditRequest> requests, const Editor& editor) {
+  if (!editor.needs().old_answer) return;
+  for (const EditRequest& request : requests)
+    if (!request.target_true)
+      throw ConfigError(cat("request ", request.id, ": expected target_true, the answer that the method takes out; ",
+                            "lancet erase asks the model for it"));
+}
+
+void check_lengths(const ModelFiles& files, const std::vector<EditRequest>& requests) {
+  refuse_long_requests(*files.tokenizer, requests, files.config.max_positions);
+}
+
+std::vector<std::string> unmet_thresholds(const JobConfig& job, const Evaluation& after) {
+  std::vector<std::string> unmet;
+  for (const auto& [name, threshold] : job.accept) {
+    const auto total = after.totals.find(name);
+    const std::optional<double> share = total == after.totals.end() ? std::nullopt : total->second.mean();
+    if (!share)
+      unmet.push_back(cat(name, ": n/a for these requests, expected at least ", 100 * threshold, " %"));
+    else if (*share < threshold)
+      unmet.push_back(cat(name, ": ", shortfall_text(*share, threshold)));
+  }
+  return unmet;
+}
+
+KeptWork::KeptWork(const JobConfig& job)
+    : unfinished_(job.output ? unfinished_folder(job.output->dir) : std::filesystem::path()),
+      cache_(job.statistics ? job.statistics->cache : std::filesystem::path()) {}
+
+std::string KeptWork::text() const {
+  std::vector<std::string> places;
+  std::error_code ignored;
+  if (!unfinished_.empty() && std::filesystem::exists(unfinished_, ignored)) places.push_back(unfinished_.string());
+  if (!cache_.empty() && PartialSums::are_saved_since(cache_, begun_))
+    places.push_back(cat("the sums of statistics in ", cache_.string()));
+  if (places.empty()) return "nothing was finished that could be kept: the same command begins anew";
+  return cat("what was finished is kept (", join(places), "), and the same command goes on from there");
 }
 
 }  // namespace lancet

@@ -5,7 +5,7 @@
 
 #include "lancet/core/hash.h"
 #include "lancet/editors/registry.h"
-#include "lancet/statistics/factor_store.h"
+#include "lancet/statistics/derived_store.h"
 #include "lancet/statistics/null_space_store.h"
 #include "lancet/statistics/statistics_store.h"
 

@@ -5,16 +5,14 @@
 #include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
 #include "lancet/core/version.h"
-#include "lancet/core/words.h"
 #include "lancet/editors/registry.h"
 #include "lancet/outcome/drift.h"
-#include "lancet/pipeline/edit_checks.h"
+#include "lancet/pipeline/edit_job.h"
 #include "lancet/pipeline/measure_standing.h"
-#include "lancet/runtime/collectives.h"
-#include "lancet/training/value_store.h"
+#include "lancet/runtime/communicator.h"
+#include "lancet/training/values.h"
 
 namespace lancet {
-
 namespace {
 
 /// Returns the work of a job whose edits are all there: no values, no solves, no passes over text.

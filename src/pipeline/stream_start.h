@@ -1,4 +1,5 @@
 // Where a stream of batches begins: after the edits that stand, and after those of its own batches that are done.
+// Defined in earlier_output.cpp.
 #pragma once
 
 #include <optional>
@@ -7,8 +8,7 @@
 
 #include "lancet/export/output_form.h"
 #include "lancet/outcome/batch_report.h"
-#include "lancet/pipeline/edit_inputs.h"
-#include "lancet/pipeline/edit_progress.h"
+#include "lancet/pipeline/edit_job.h"
 #include "lancet/pipeline/edit_recorder.h"
 
 namespace lancet {

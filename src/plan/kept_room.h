@@ -1,4 +1,5 @@
 // What of the devices' memory is left for the matrices that solves read, to be kept from one batch or edit to the next.
+// Defined in memory_estimate.cpp.
 #pragma once
 
 #include "lancet/plan/job_plan.h"

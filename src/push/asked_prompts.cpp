@@ -5,7 +5,6 @@
 #include "lancet/core/error.h"
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
-#include "lancet/core/words.h"
 #include "lancet/text_metrics/answer_match.h"
 
 namespace lancet {

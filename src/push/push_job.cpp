@@ -6,10 +6,10 @@
 #include <thread>
 
 #include "asked_prompts.h"
-#include "lancet/core/bare_floats.h"
 #include "lancet/core/error.h"
 #include "lancet/core/hash.h"
 #include "lancet/core/reporter.h"
+#include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
 #include "lancet/edit_history/output_edits.h"
 #include "lancet/io/files.h"

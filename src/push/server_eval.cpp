@@ -8,8 +8,8 @@
 #include "lancet/core/strings.h"
 #include "lancet/eval/evaluate.h"
 #include "lancet/models/model_files.h"
-#include "lancet/pipeline/edit_checks.h"
-#include "lancet/pipeline/same_job.h"
+#include "lancet/pipeline/earlier_output.h"
+#include "lancet/pipeline/edit_job.h"
 
 namespace lancet {
 namespace {

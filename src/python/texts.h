@@ -7,7 +7,7 @@
 #include "lancet/edit_history/edit_history.h"
 #include "lancet/eval/evaluate.h"
 #include "lancet/io/output_folder.h"
-#include "lancet/job_setup/job_defaults.h"
+#include "lancet/job_setup/parse_job.h"
 #include "lancet/requests/request.h"
 
 namespace lancet::python {

@@ -1,4 +1,4 @@
-// Where a config.json has its settings of quantisation, and which method's they are.
+// Where a config.json has its settings of quantisation, and which method's they are. Defined in quant_scheme.cpp.
 #pragma once
 
 #include <span>

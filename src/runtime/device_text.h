@@ -1,4 +1,4 @@
-// What messages call a device of this machine.
+// What messages call a device of this machine. Defined in devices.cpp.
 #pragma once
 
 #include <string>

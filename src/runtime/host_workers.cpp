@@ -1,8 +1,8 @@
 #include "lancet/runtime/host_workers.h"
 
 #include <ATen/Parallel.h>
-
 #include <algorithm>
+#include <atomic>
 
 #include "lancet/core/parallel.h"
 
@@ -41,6 +41,57 @@ void run_overlapped(const Placement& placement, int64_t n, const std::function<v
     same_threads.set();
     work(static_cast<int64_t>(i));
   });
+}
+
+void StageTurn::enter(int64_t stage) {
+  if (stage < left_below_) return;
+  leave_below(stage);
+  std::unique_lock lock(turns_.mutex_);
+  wait_for(lock, stage);
+}
+
+void StageTurn::wait_for(std::unique_lock<std::mutex>& lock, int64_t stage) {
+  turns_.left_.wait(lock, [&] { return turns_.next_[static_cast<size_t>(stage)] == piece_; });
+}
+
+void StageTurn::leave_below(int64_t stage) {
+  std::unique_lock lock(turns_.mutex_);
+  for (; left_below_ < stage; ++left_below_) {
+    wait_for(lock, left_below_);  // a stage that was passed by
+    ++turns_.next_[static_cast<size_t>(left_below_)];
+  }
+  turns_.left_.notify_all();
+}
+
+int64_t run_in_turns(const Placement& placement, int64_t begin, int64_t end,
+                     const std::function<void(int64_t piece, StageTurn& turn)>& work,
+                     const std::function<bool()>& pause) {
+  StageTurns turns(static_cast<int64_t>(placement.stages().size()), begin);
+  std::atomic<int64_t> next{begin};
+  const int64_t workers = std::min(placement.batches_under_way(), end - begin);
+  const int threads = at::get_num_threads();
+  // A piece that was taken runs: those after it wait for its turns.
+  const auto run_some = [&](size_t) {
+    if (workers > 1) at::set_num_threads(threads);  // OpenMP counts for each thread of ours apart
+    for (int64_t piece = 0; (piece = next.load()) < end;) {
+      if (!next.compare_exchange_weak(piece, piece + 1)) continue;
+      try {
+        StageTurn turn(turns, piece);
+        turn.enter(0);
+        work(piece, turn);
+      } catch (...) {
+        next = end;
+        throw;
+      }
+      if (pause && pause()) return;
+    }
+  };
+  if (workers <= 1) {
+    run_some(0);
+    return next;
+  }
+  for_each_in_parallel(static_cast<size_t>(workers), static_cast<size_t>(workers), run_some);
+  return next;
 }
 
 }  // namespace lancet

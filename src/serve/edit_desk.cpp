@@ -6,7 +6,6 @@
 #include "lancet/core/error.h"
 #include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
-#include "lancet/core/words.h"
 #include "lancet/runtime/problem.h"
 #include "last_report.h"
 

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "lancet/core/stderr_reporter.h"
+#include "lancet/core/reporter.h"
 
 namespace lancet {
 

@@ -4,8 +4,7 @@
 
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
-#include "lancet/core/visible_text.h"
-#include "lancet/export/stored_weight.h"
+#include "lancet/export/output_form.h"
 #include "lancet/pipeline/edit_recorder.h"
 
 namespace lancet {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "lancet/core/utf8.h"
+#include "lancet/core/strings.h"
 
 namespace lancet {
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "lancet/job_setup/job_defaults.h"
+#include "lancet/job_setup/parse_job.h"
 #include "lancet/plan/job_plan.h"
 #include "lancet/plan/model_session.h"
 

@@ -1,7 +1,7 @@
 // docs/options.md: a table for each section, in the order of the declarations.
 #include "lancet/core/strings.h"
 #include "lancet/spec/job_spec.h"
-#include "lancet/spec/option_text.h"
+#include "lancet/spec/option.h"
 #include "lancet/spec/schema.h"
 
 namespace lancet {

@@ -5,7 +5,7 @@
 
 #include "lancet/core/strings.h"
 #include "lancet/spec/job_spec.h"
-#include "lancet/spec/option_text.h"
+#include "lancet/spec/option.h"
 
 namespace lancet {
 namespace {

@@ -9,7 +9,7 @@
 #include "lancet/core/progress.h"
 #include "lancet/models/batching.h"
 #include "lancet/models/memory.h"
-#include "lancet/runtime/collectives.h"
+#include "lancet/runtime/communicator.h"
 #include "lancet/runtime/devices.h"
 #include "moment_sums.h"
 

@@ -8,7 +8,7 @@
 #include "lancet/checkpoint/npz.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
-#include "lancet/runtime/placement.h"
+#include "lancet/runtime/devices.h"
 
 namespace lancet {
 namespace {

@@ -1,5 +1,5 @@
 // A file of the statistics cache: one matrix in f64 and facts about it as text. It can be made again at any
-// time, so one that is damaged is named and made again.
+// time, so one that is damaged is named and made again. Defined in statistics_store.cpp.
 #pragma once
 
 #include <filesystem>

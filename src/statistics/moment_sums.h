@@ -1,4 +1,5 @@
 // Sums of a pass over text, whatever is summed: of each layer one, which can be saved, restored and added over ranks.
+// Defined in partial_sums.cpp.
 #pragma once
 
 #include <cstdint>

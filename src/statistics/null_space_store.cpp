@@ -4,7 +4,7 @@
 
 #include "lancet/core/strings.h"
 #include "lancet/models/tensor_reader.h"
-#include "lancet/statistics/covariance_factor.h"
+#include "lancet/statistics/derived_store.h"
 #include "matrix_file.h"
 
 namespace lancet {

@@ -8,10 +8,9 @@
 #include "lancet/core/hash.h"
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
-#include "lancet/core/words.h"
 #include "lancet/models/generate.h"
 #include "lancet/models/memory.h"
-#include "lancet/runtime/collectives.h"
+#include "lancet/runtime/communicator.h"
 #include "lancet/statistics/partial_sums.h"
 
 namespace lancet {

@@ -7,16 +7,14 @@
 #include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
 #include "lancet/core/version.h"
-#include "lancet/export/stored_weight.h"
+#include "lancet/export/output_form.h"
 #include "lancet/io/files.h"
-#include "lancet/io/output_checks.h"
 #include "lancet/io/output_folder.h"
-#include "lancet/outcome/report_files.h"
+#include "lancet/outcome/edit_report.h"
 #include "lancet/outcome/report_json.h"
-#include "lancet/pipeline/edit_checks.h"
-#include "lancet/pipeline/edit_inputs.h"
+#include "lancet/pipeline/earlier_output.h"
+#include "lancet/pipeline/edit_job.h"
 #include "lancet/pipeline/method_run.h"
-#include "lancet/pipeline/same_job.h"
 
 namespace lancet {
 namespace {

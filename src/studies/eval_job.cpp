@@ -9,14 +9,13 @@
 #include "lancet/io/files.h"
 #include "lancet/models/weight_table.h"
 #include "lancet/outcome/report_json.h"
-#include "lancet/pipeline/edit_checks.h"
+#include "lancet/pipeline/earlier_output.h"
+#include "lancet/pipeline/edit_job.h"
 #include "lancet/pipeline/job_statistics.h"
-#include "lancet/pipeline/same_job.h"
 #include "lancet/plan/model_session.h"
-#include "lancet/runtime/memory_watch.h"
+#include "lancet/runtime/memory.h"
 
 namespace lancet {
-
 namespace {
 
 /// The bytes that make a distribution of the last hidden state.

@@ -7,15 +7,13 @@
 #include <optional>
 
 #include "lancet/core/strings.h"
-#include "lancet/core/words.h"
 #include "lancet/editors/registry.h"
 #include "lancet/io/output_folder.h"
 #include "lancet/models/batching.h"
-#include "lancet/outcome/report_files.h"
-#include "lancet/pipeline/edit_checks.h"
+#include "lancet/outcome/edit_report.h"
 #include "lancet/pipeline/edit_job.h"
 #include "lancet/pipeline/job_statistics.h"
-#include "lancet/runtime/collectives.h"
+#include "lancet/runtime/communicator.h"
 #include "lancet/statistics/covariance.h"
 #include "rehearsed_editor.h"
 

@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "lancet/core/strings.h"
-#include "lancet/core/words.h"
 #include "lancet/models/batching.h"
 #include "lancet/outcome/stopwatch.h"
 

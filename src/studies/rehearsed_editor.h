@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "lancet/editing/editor.h"
-#include "lancet/outcome/stage_cost.h"
+#include "lancet/outcome/batch_report.h"
 
 namespace lancet {
 

@@ -11,12 +11,11 @@
 #include "lancet/core/strings.h"
 #include "lancet/core/version.h"
 #include "lancet/io/files.h"
-#include "lancet/io/output_checks.h"
 #include "lancet/io/output_folder.h"
-#include "lancet/pipeline/edit_checks.h"
-#include "lancet/pipeline/same_job.h"
+#include "lancet/pipeline/earlier_output.h"
+#include "lancet/pipeline/edit_job.h"
 #include "lancet/plan/model_session.h"
-#include "lancet/runtime/memory_watch.h"
+#include "lancet/runtime/memory.h"
 
 namespace lancet {
 namespace {

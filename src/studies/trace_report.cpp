@@ -6,7 +6,6 @@
 
 #include "lancet/core/strings.h"
 #include "lancet/core/version.h"
-#include "lancet/core/words.h"
 #include "lancet/outcome/report_json.h"
 #include "lancet/pages/plot.h"
 #include "lancet/studies/trace_job.h"

@@ -10,14 +10,13 @@
 #include "lancet/core/error.h"
 #include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
-#include "lancet/core/words.h"
 #include "lancet/editors/registry.h"
-#include "lancet/export/stored_weight.h"
+#include "lancet/export/output_form.h"
 #include "lancet/outcome/edit_verdicts.h"
-#include "lancet/pipeline/edit_checks.h"
+#include "lancet/pipeline/edit_job.h"
 #include "lancet/pipeline/job_statistics.h"
 #include "lancet/plan/model_session.h"
-#include "lancet/runtime/memory_watch.h"
+#include "lancet/runtime/memory.h"
 #include "tune_trials.h"
 
 namespace lancet {

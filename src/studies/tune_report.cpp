@@ -4,7 +4,6 @@
 
 #include "lancet/core/strings.h"
 #include "lancet/core/version.h"
-#include "lancet/core/words.h"
 #include "lancet/pages/plot.h"
 #include "lancet/studies/tune_job.h"
 

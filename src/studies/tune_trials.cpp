@@ -8,7 +8,6 @@
 
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
-#include "lancet/core/words.h"
 #include "lancet/job/dotted_key.h"
 #include "lancet/spec/editor_spec.h"
 

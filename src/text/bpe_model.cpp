@@ -6,7 +6,7 @@
 
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
-#include "lancet/tokenizer_files/utf8.h"
+#include "lancet/tokenizer_files/json_node.h"
 
 namespace lancet {
 namespace {
@@ -171,6 +171,22 @@ void BpeModel::tokenize(std::string_view word, std::vector<WordToken>& out) cons
   Merging merging(*this, characters(word));
   merging.run();
   merging.append_to(out);
+}
+
+bool WordCache::find(std::string_view word, std::vector<WordToken>& out) const {
+  if (word.size() > kLongestWord) return false;
+  const std::lock_guard lock(mutex_);
+  const auto found = words_.find(word);
+  if (found == words_.end()) return false;
+  out.insert(out.end(), found->second.begin(), found->second.end());
+  return true;
+}
+
+void WordCache::keep(std::string_view word, const std::vector<WordToken>& tokens) {
+  if (word.size() > kLongestWord) return;
+  const std::lock_guard lock(mutex_);
+  if (words_.size() >= kMostWords) words_.clear();
+  words_.emplace(word, tokens);
 }
 
 }  // namespace lancet

@@ -3,7 +3,7 @@
 #include <array>
 #include <cstdint>
 
-#include "lancet/tokenizer_files/utf8.h"
+#include "lancet/tokenizer_files/json_node.h"
 
 namespace lancet {
 namespace {

@@ -9,9 +9,7 @@
 #include "lancet/core/strings.h"
 #include "lancet/text/prompt.h"
 #include "lancet/tokenizer_files/json_node.h"
-#include "lancet/tokenizer_files/model_file.h"
 #include "lancet/tokenizer_files/tokenizer_config.h"
-#include "lancet/tokenizer_files/utf8.h"
 
 namespace lancet {
 namespace {

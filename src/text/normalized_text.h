@@ -1,4 +1,5 @@
 // A stretch of the text as the model sees it, with the bytes of the text that each of its bytes stands for.
+// Defined in tokenizer.cpp.
 #pragma once
 
 #include <string>

@@ -9,9 +9,8 @@
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/text/tokenizer.h"
-#include "lancet/tokenizer_files/added_token_finder.h"
-#include "lancet/tokenizer_files/model_file.h"
-#include "lancet/tokenizer_files/utf8.h"
+#include "lancet/tokenizer_files/json_node.h"
+#include "lancet/tokenizer_files/tokenizer_config.h"
 #include "sentencepiece_proto.h"
 #include "sentencepiece_tokens.h"
 

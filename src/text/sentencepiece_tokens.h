@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "lancet/text/tokenizer.h"
-#include "lancet/tokenizer_files/added_token.h"
+#include "lancet/tokenizer_files/tokenizer_config.h"
 #include "lancet/tokenizer_files/tokenizer_json.h"
 
 namespace lancet {

@@ -5,12 +5,11 @@
 #include <unordered_map>
 #include <utility>
 
-#include "lancet/core/bare_floats.h"
 #include "lancet/core/error.h"
+#include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
 #include "lancet/tokenizer_files/json_node.h"
 #include "lancet/tokenizer_files/known_patterns.h"
-#include "lancet/tokenizer_files/model_file.h"
 #include "lancet/tokenizer_files/tokenizer_config.h"
 
 namespace lancet {

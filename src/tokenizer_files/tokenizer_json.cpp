@@ -1,12 +1,13 @@
 #include "lancet/tokenizer_files/tokenizer_json.h"
 
+#include <limits>
 #include <span>
+#include <unordered_set>
 
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/tokenizer_files/json_node.h"
 #include "lancet/tokenizer_files/known_patterns.h"
-#include "lancet/tokenizer_files/utf8.h"
 
 namespace lancet {
 namespace {
@@ -297,5 +298,27 @@ TokenizerJson load_tokenizer_json(const std::filesystem::path& file) {
   // call asks for them, and lancet never asks. So they are not read.
   return out;
 }
+
+Vocabulary parse_vocabulary(const JsonNode& node) {
+  if (!node.is_object()) node.fail("expected an object");
+  Vocabulary vocabulary;
+  std::unordered_set<TokenId> ids(node.value().size());
+  vocabulary.reserve(node.value().size());
+  for (const auto& [piece, value] : node.value().items()) {
+    const JsonNode id = node.at(piece);
+    if (id.integer() > std::numeric_limits<int32_t>::max()) id.fail("an id above 2^31");
+    if (!ids.insert(id.integer()).second) id.fail(cat("the id ", id.integer(), " has two pieces"));
+    vocabulary.emplace(piece, id.integer());
+  }
+  return vocabulary;
+}
+
+std::optional<std::pair<std::string, std::string>> parse_merge_line(std::string_view line) {
+  const size_t space = line.find(' ');
+  if (space == std::string_view::npos || line.find(' ', space + 1) != std::string_view::npos) return std::nullopt;
+  return std::pair(std::string(line.substr(0, space)), std::string(line.substr(space + 1)));
+}
+
+bool is_merges_version(std::string_view line) { return line.starts_with("#version"); }
 
 }  // namespace lancet

@@ -11,7 +11,7 @@
 #include "lancet/core/error.h"
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
-#include "lancet/models/scatter_rows.h"
+#include "lancet/models/batching.h"
 #include "lancet/runtime/host_workers.h"
 #include "trace_states.h"
 

@@ -7,8 +7,7 @@
 #include <stdexcept>
 
 #include "lancet/models/batching.h"
-#include "lancet/models/packed_documents.h"
-#include "lancet/runtime/collectives.h"
+#include "lancet/runtime/communicator.h"
 #include "lancet/runtime/send.h"
 
 namespace lancet {

@@ -11,10 +11,9 @@
 #include "lancet/core/error.h"
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
-#include "lancet/core/words.h"
+#include "lancet/models/batching.h"
 #include "lancet/models/finite.h"
-#include "lancet/models/scatter_rows.h"
-#include "lancet/runtime/collectives.h"
+#include "lancet/runtime/communicator.h"
 #include "lancet/training/adam.h"
 #include "text_batch.h"
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "lancet/kernels/token_loss.h"
-#include "lancet/models/target_places.h"
+#include "lancet/kernels/linear.h"
+#include "lancet/models/batching.h"
 #include "lancet/runtime/send.h"
 #include "lancet/training/activations.h"
 #include "lancet/training/value_memory.h"

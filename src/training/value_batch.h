@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "suffix_rows.h"
+#include "row_states.h"
 
 namespace lancet {
 

@@ -5,7 +5,7 @@
 
 #include "lancet/distributed/thread_ranks.h"
 #include "lancet/doctor/rates.h"
-#include "lancet/runtime/placement.h"
+#include "lancet/runtime/devices.h"
 #include "support/fake_device.h"
 
 namespace lancet {

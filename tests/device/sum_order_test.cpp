@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "fake_tensors.h"
-#include "lancet/models/sampler.h"
+#include "lancet/models/generate.h"
 #include "lancet/training/text_training.h"
 #include "support/edit_setup.h"
 #include "support/fake_device.h"

@@ -8,7 +8,7 @@
 
 #include "lancet/core/strings.h"
 #include "lancet/models/tensor_io.h"
-#include "lancet/statistics/factor_store.h"
+#include "lancet/statistics/derived_store.h"
 #include "lancet/statistics/statistics_store.h"
 #include "support/edit_setup.h"
 #include "support/tiny_model.h"

@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
+#include "lancet/kernels/linear.h"
 #include "lancet/kernels/own_kernels.h"
-#include "lancet/kernels/token_loss.h"
 #include "support/on_device.h"
 
 namespace lancet {

@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "lancet/core/error.h"
-#include "lancet/statistics/covariance_factor.h"
+#include "lancet/statistics/derived_store.h"
 #include "support/on_device.h"
 #include "support/tiny_model.h"
 

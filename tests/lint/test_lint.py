@@ -140,6 +140,15 @@ def unused_dependency_problems(sources, rooms):
             yield f"CMakeLists.txt: {room} names lancet_{name}, and includes nothing of it"
 
 
+def home_problems(sources):
+    """A header whose source has another name says which: it is one of the same room."""
+    names = {(file.folder, file.path.name) for file in sources}
+    for file in sources:
+        for home in re.findall(r"\bDefined in (\w+\.cpp)\b", file.text):
+            if file.folder is not None and (file.folder, home) not in names:
+                yield f"{file.path}: Defined in {home}: {file.folder} has no such file"
+
+
 def folder_of(path, homes):
     """The folder that a file counts to: a public header's is its source's; one without a source is for itself."""
     return path.parent if path.parts[0] != "include" else homes.get((path.parts[2], path.stem), path)
@@ -194,6 +203,10 @@ def test_includes_name_public_or_own_headers(sources):
     report(list(target_problems(sources)))
 
 
+def test_headers_name_their_source(sources):
+    report(list(home_problems(sources)))
+
+
 def test_public_headers_include_little(sources):
     report(list(public_header_problems(sources)))
 
@@ -209,7 +222,7 @@ def test_public_headers_are_used_elsewhere(sources):
         ("src/io/a.cpp", '#include "lancet/text/prompt.h"'),
         ("models/a.cpp", '#include "lancet/training/values.h"'),
         ("include/lancet/kernels/a.h", '#include "lancet/models/hooks.h"'),
-        ("editors/a.cpp", '#include "lancet/runtime/placement.h"'),
+        ("editors/a.cpp", '#include "lancet/runtime/devices.h"'),
         ("editors/a.cpp", ' #  include "lancet/io/files.h"'),
         ("src/eval/a.cpp", '#include "lancet/editors/registry.h"'),
         ("src/job/a.cpp", '#include "lancet/cli/commands.h"'),
@@ -288,6 +301,12 @@ def test_targets_finds():
         ("tests/unit/b.cpp", '#include "groups.h"'),
     ]:
         assert len(list(target_problems([*files, source(path, line)]))) == 1, line
+
+
+def test_homes_finds():
+    header = source("include/lancet/io/a.h", "// Bytes. Defined in b.cpp.\n")
+    assert list(home_problems([header, source("src/io/b.cpp", "")])) == []
+    assert len(list(home_problems([header, source("src/text/b.cpp", "")]))) == 1
 
 
 def test_public_headers_finds():
@@ -475,7 +494,7 @@ def test_parameters_lets_pass(text):
 # ---- Devices -------------------------------------------------------------------------------------------------------------------
 
 # Placement, the devices it is given, and the memory they have left.
-DEVICE_AUTHORITY = {"src/runtime/placement.cpp", "src/runtime/devices.cpp", "src/runtime/memory.cpp"}
+DEVICE_AUTHORITY = {"src/runtime/devices.cpp", "src/runtime/memory.cpp"}
 DEVICE_NAMES = re.compile(
     r'\bk(?:CPU|CUDA|PrivateUse1|Meta|MPS|XPU)\b|"(?:cpu|cuda)(?:[:=][^"]*)?"|(?:\.|->)(?:cpu|cuda|is_cpu|is_cuda|is_privateuseone|is_meta)\(\)'
     r"|\bDevice\s*[({]|\bDeviceType\s*::|\bDeviceIndex\b|\b(?:at|c10|torch)::cuda::|\bcuda[A-Z]\w*\s*\(|\bget(?:CUDA|PrivateUse1)Hooks\b|\bhasCUDA\b"

@@ -7,15 +7,15 @@ from cpp_source import REPOSITORY, load_sources, source
 # file -> how its threads report
 THREADS = {
     "src/core/parallel.cpp": "a ReporterScope in each",
-    "src/core/heartbeat.cpp": "to the reporter that the heartbeat keeps",
-    "src/runtime/memory_watch.cpp": "a ReporterScope",
+    "src/core/progress.cpp": "to the reporter that the heartbeat keeps",
+    "src/runtime/memory.cpp": "a ReporterScope",
     "src/distributed/thread_ranks.cpp": "a ReporterScope in each",
     "src/distributed/rank_watch.cpp": "to the reporter that the watch keeps",
     "models/loading/tensor_reader.cpp": "an upload, which reports nothing",
     "src/python/worker.cpp": "a ReporterScope",
     "src/http/http_server.cpp": "connections', which read, write and queue; what they report is the program's",
     "src/http/work_queue.cpp": "the work brings a ReporterScope",
-    "src/cli/stop_signals.cpp": "the program's own: signals are the process's",
+    "src/cli/terminal.cpp": "the program's own: signals are the process's",
 }
 STARTS = re.compile(r"=\s*std::j?thread\(|\bstd::j?thread\(\[|\bstd::async\(|\bvector<std::j?thread>|\bstd::j?thread \w+[({]|\bpthread_create\b")
 

@@ -6,7 +6,7 @@
 #include "lancet/editors/registry.h"
 #include "lancet/eval/evaluate.h"
 #include "lancet/plan/job_plan.h"
-#include "lancet/statistics/factor_store.h"
+#include "lancet/statistics/derived_store.h"
 #include "lancet/statistics/statistics_store.h"
 #include "support/edit_setup.h"
 #include "support/fake_device.h"

@@ -6,8 +6,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "lancet/checkpoint/checkpoint.h"
 #include "lancet/checkpoint/checkpoint_export.h"
-#include "lancet/checkpoint/quantize_config.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/io/files.h"

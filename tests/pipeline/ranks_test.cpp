@@ -15,7 +15,7 @@
 #include "lancet/statistics/self_corpus.h"
 #include "lancet/statistics/statistics_store.h"
 #include "lancet/training/activations.h"
-#include "lancet/training/value_store.h"
+#include "lancet/training/values.h"
 #include "support/edit_run.h"
 #include "support/edit_setup.h"
 #include "support/fake_device.h"

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "lancet/core/error.h"
-#include "lancet/runtime/placement.h"
+#include "lancet/runtime/devices.h"
 
 namespace lancet::testing {
 namespace {

@@ -6,7 +6,7 @@
 #include "edit_setup.h"
 #include "lancet/eval/evaluate.h"
 #include "lancet/models/generate.h"
-#include "lancet/statistics/factor_store.h"
+#include "lancet/statistics/derived_store.h"
 #include "lancet/statistics/statistics_store.h"
 
 namespace lancet::testing {

@@ -6,7 +6,7 @@
 
 #include "lancet/editors/registry.h"
 #include "lancet/requests/request.h"
-#include "lancet/statistics/corpus.h"
+#include "lancet/statistics/covariance.h"
 
 namespace lancet::testing {
 

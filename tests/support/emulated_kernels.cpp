@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "lancet/runtime/placement.h"
+#include "lancet/runtime/devices.h"
 
 namespace {
 

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lancet/core/hash.h"
-#include "lancet/deltas/named_changes.h"
+#include "lancet/deltas/stream_state.h"
 #include "lancet/edit_history/edit_history.h"
 #include "lancet/io/files.h"
 #include "lancet/models/tensor_io.h"

@@ -3,7 +3,6 @@
 
 #include <filesystem>
 
-#include "lancet/deltas/editor_state.h"
 #include "lancet/deltas/stream_state.h"
 
 namespace lancet::testing {

@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "lancet/runtime/memory.h"
-#include "lancet/runtime/numerics.h"
+#include "lancet/runtime/tensor.h"
 #include "tiny_model.h"
 
 namespace lancet::testing {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "lancet/runtime/placement.h"
+#include "lancet/runtime/devices.h"
 
 namespace lancet::testing {
 

@@ -7,7 +7,7 @@
 #include <limits>
 #include <vector>
 
-#include "lancet/kernels/varlen_attention.h"
+#include "lancet/kernels/attention.h"
 
 namespace lancet::testing {
 

@@ -25,8 +25,8 @@ class Checkpoint {
 
   /// The folder that holds config.json (the resolved snapshot for cache folders).
   const std::filesystem::path& folder() const { return folder_; }
-  /// Text of config.json, with the settings of a quantize_config.json where it has none (quantize_config.h), and with
-  /// bare floats as objects (bare_floats.h).
+  /// Text of config.json, with the settings of a quantize_config.json where it has none, and with
+  /// bare floats as objects (strict_json.h).
   const std::string& config_text() const { return config_text_; }
   /// Whether it says what the file says, no more.
   bool has_own_config() const { return has_own_config_; }
@@ -61,5 +61,15 @@ class Checkpoint {
   std::vector<std::shared_ptr<const MappedFile>> side_files_;
   mutable std::string content_hash_;  // empty: not asked for yet
 };
+
+// Settings of quantisation that a model folder keeps apart: quantize_config.json, of AutoGPTQ's time.
+
+inline constexpr const char* kQuantizeConfigFile = "quantize_config.json";
+
+/// The text of config.json as programs of today read it. Where it says nothing of quantisation and quantize_config.json
+/// lies in the same folder, that stands in it as its quantization_config, of the method gptq where it names none; the
+/// text is then laid out as transformers writes it. Otherwise, and where it is no JSON object, it is as it was.
+/// Throws: CheckpointError when quantize_config.json is needed and is no JSON object.
+std::string with_quantize_config(std::string config_json, const std::filesystem::path& folder);
 
 }  // namespace lancet

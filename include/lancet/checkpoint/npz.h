@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "lancet/core/dtype.h"
-#include "lancet/io/mapped_file.h"
+#include "lancet/io/files.h"
 
 namespace lancet {
 

@@ -1,6 +1,7 @@
 // Text helpers for messages.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -67,5 +68,51 @@ std::string csv_field(std::string_view text);
 
 /// The candidate that a misspelt `word` most likely meant (edit distance <= 1 + length / 3); empty when none is near.
 std::string nearest(std::string_view word, std::span<const std::string> candidates);
+
+// Figures and texts as people read them, everywhere alike: counts and shares in sentences, texts in tables.
+
+/// "1,200".
+std::string count_text(size_t count);
+
+/// "1 request", "1,200 requests".
+std::string counted(size_t count, std::string_view what);
+
+/// "54.5 %".
+std::string percent(double share);
+
+/// Three digits: "0.00412", "12.3", "1.5e+09".
+std::string short_number(double number);
+
+/// "54.5 %, expected at least 90 %": a share that missed its threshold, with as many digits as that takes.
+std::string shortfall_text(double share, double threshold);
+
+/// A text of the user's or the model's as csv_field() has it; after a ' where a spreadsheet would run it as a formula
+/// (it begins with = + - @, a tab or a carriage return).
+std::string csv_text(std::string_view text);
+
+// One UTF-8 character after another, strictly.
+
+inline constexpr std::string_view kReplacementCharacter = "\xEF\xBF\xBD";  // U+FFFD
+
+struct CodePoint {
+  char32_t value = 0;
+  size_t bytes = 0;  ///< 0: no valid code point begins here
+};
+
+/// No surrogates, no overlong forms, nothing above U+10FFFF. `at`: within `text`.
+CodePoint decode_utf8_at(std::string_view text, size_t at);
+
+/// How long a character is that begins with `lead`; 0: none does.
+size_t announced_utf8_bytes(char lead);
+
+// Text of files and models on its way to a person: a terminal must not obey it.
+
+/// The text with every control character but line breaks and tabs, and every mark that turns the direction of writing,
+/// spelt out as JSON does ("\u001b"), so that a JSON document stays the same document. A byte that is no UTF-8 becomes
+/// U+FFFD.
+std::string visible_text(std::string_view text);
+
+/// Bytes of `text` before a last character whose end is still missing: what visible_text() can be given by itself.
+size_t whole_characters(std::string_view text);
 
 }  // namespace lancet

@@ -9,8 +9,8 @@
 
 #include "lancet/runtime/cpu.h"
 #include "lancet/runtime/gpu_driver.h"
-#include "lancet/runtime/host_memory.h"
-#include "lancet/runtime/numerics.h"
+#include "lancet/runtime/memory.h"
+#include "lancet/runtime/tensor.h"
 
 namespace lancet {
 

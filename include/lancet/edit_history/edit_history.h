@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "lancet/deltas/editor_state.h"
 #include "lancet/deltas/solved_system.h"
 #include "lancet/deltas/stream_state.h"
 #include "lancet/journal/journal.h"

@@ -12,7 +12,9 @@
 
 #include "lancet/core/config_section.h"
 #include "lancet/models/causal_lm.h"
+#include "lancet/models/model_config.h"
 #include "lancet/models/model_files.h"
+#include "lancet/requests/prepared_request.h"
 #include "lancet/runtime/communicator.h"
 #include "lancet/spec/values_spec.h"
 #include "lancet/text/tokenizer.h"
@@ -48,5 +50,25 @@ std::optional<std::string> chat_context(const ContextOptions& options, const std
 /// Collective: root's, on every rank. The templates to use; "{}" first. Top-5 sampling on the model as it is.
 std::vector<std::string> make_contexts(const CausalLM& model, const ModelFiles& files, const ContextOptions& options,
                                        uint64_t seed, Communicator& communicator);
+
+// What targets end with, and whose tokenisation they have: what a job says of it, and what that is for a model.
+
+/// What targets end with.
+enum class TargetEnd {
+  kNone,  ///< nothing more
+  kEos,   ///< the tokenizer's end token
+  kAuto   ///< that where generation ends at it, else nothing
+};
+
+/// How a method makes ids of targets, whatever the model.
+struct TargetRule {
+  Compat compat = Compat::kNone;  ///< whose tokenisation it takes
+  TargetEnd end = TargetEnd::kNone;
+  int64_t chunk_tokens = 0;  ///< TargetForm's
+};
+
+/// Returns the rule for a model. Throws: ConfigError for kEos where the tokenizer has no end token, or generation does
+/// not end at it.
+TargetForm target_form(const TargetRule& rule, const ModelConfig& config, const Tokenizer& tokenizer);
 
 }  // namespace lancet

@@ -1,4 +1,4 @@
-// What an edit made of its requests: the method's own account, before anything is measured.
+// What an edit made of its requests: the method's own account, before anything is measured. Defined in editor.cpp.
 #pragma once
 
 #include <cstdint>

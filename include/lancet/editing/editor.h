@@ -10,14 +10,13 @@
 #include <string>
 #include <vector>
 
-#include "lancet/deltas/editor_state.h"
 #include "lancet/deltas/solved_system.h"
+#include "lancet/deltas/stream_state.h"
 #include "lancet/deltas/weight_update.h"
 #include "lancet/editing/contexts.h"
 #include "lancet/editing/edit_outcome.h"
 #include "lancet/editing/request_states.h"
 #include "lancet/editing/solvers.h"
-#include "lancet/editing/target_form.h"
 #include "lancet/requests/prepared_request.h"
 #include "lancet/statistics/curvature.h"
 #include "lancet/statistics/null_space.h"

@@ -1,4 +1,5 @@
 // What an editor takes from forward passes over its requests' prompts: keys and hidden states at the lookup tokens.
+// Defined in editor.cpp.
 #pragma once
 
 #include <cstdint>

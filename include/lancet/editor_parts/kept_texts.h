@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "lancet/deltas/editor_state.h"
+#include "lancet/deltas/stream_state.h"
 #include "lancet/requests/prepared_request.h"
 
 namespace lancet {

@@ -5,14 +5,80 @@
 #include <limits>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
+#include "lancet/core/config_section.h"
+#include "lancet/deltas/stream_state.h"
+#include "lancet/deltas/weight_update.h"
 #include "lancet/editing/editor.h"
 #include "lancet/editor_parts/automatic_options.h"
-#include "lancet/editor_parts/equal_keys.h"
-#include "lancet/editor_parts/norm_anchor.h"
+#include "lancet/requests/prepared_request.h"
+#include "lancet/spec/layered_spec.h"
 
 namespace lancet {
+
+// Requests whose texts are equal up to the end of the subject share one key and pull it to different values: what is
+// done about them.
+
+enum class EqualKeys {
+  kWarn,  ///< nothing: the solve compromises between them
+  kMean,  ///< one key with one target, the mean of theirs
+  kSplit  ///< one after another, each on the weights as edited by those before
+};
+
+/// Indices of the requests that share each key.
+using KeyGroups = std::vector<std::vector<int64_t>>;
+
+/// `equal_keys` of an editor.
+EqualKeys parse_equal_keys(ConfigSection& editor);
+
+/// Groups by the tokens up to the lookup token of the plain prompt; groups and members in the order of the requests.
+KeyGroups group_by_key(std::span<const PreparedRequest> requests);
+
+/// What is edited together, one element after another.
+std::vector<KeyGroups> plan_rounds(const KeyGroups& groups, EqualKeys handling);
+
+/// The change of keys [O, G] [G, I] as one of requests: each key's in equal parts to the requests that share it,
+/// nothing to those that share none.
+LowRankDelta by_request(const LowRankDelta& delta, const KeyGroups& groups, int64_t n_requests);
+
+/// The groups of more than one request.
+KeyGroups shared_keys(const KeyGroups& groups);
+/// What is done about requests of one key, as SharedKeys::effect says it.
+std::string equal_keys_effect(EqualKeys handling);
+
+/// Keys of a cosine above 0.99 with another one, as groups of their columns: each pulls the others to its own value.
+KeyGroups near_keys(const Tensor& keys_FN);
+std::string near_keys_effect();
+
+// Values kept at the norm that they have on the unedited model: stops long streams of edits from driving values and
+// weights up in turn. Source: norm-anchor scaling (arXiv 2602.02543).
+
+struct NormAnchor {
+  enum class Mode {
+    kOff,
+    kRescale,  ///< every value gets the anchor's norm, but for those above the limit, which are left out
+    kSkip      ///< values above the limit are left out, the others stay as they are
+  };
+  Mode mode = Mode::kOff;
+  double limit = *NormAnchorSpec::kLimit.fallback;  ///< times the anchor
+};
+
+/// `norm_anchor: {mode, limit}` of an editor.
+NormAnchor parse_norm_anchor(ConfigSection& editor);
+
+/// The norm of each row of `z_ND`, f64.
+Tensor value_norms(const Tensor& z_ND);
+
+/// The mean of `norm_N` (value_norms(), on the host) becomes the anchor of values at `layer`, unless the state has one.
+void keep_anchor(EditorState& state, int64_t layer, const Tensor& norm_N);
+bool has_anchor(const EditorState& state, int64_t layer);
+double anchor_norm(const EditorState& state, int64_t layer);
+
+/// Rescales `z_ND`, whose norms are `norm_N`, in place as the mode says: `norm` is the anchor's. Returns for each row
+/// why it is left out, or nothing.
+std::vector<std::string> apply_anchor(const NormAnchor& anchor, double norm, const Tensor& norm_N, Tensor& z_ND);
 
 /// How much of the residual that is left one of n remaining layers takes.
 enum class Spread {

@@ -10,7 +10,7 @@
 
 #include "lancet/core/config_section.h"
 #include "lancet/editing/editor.h"
-#include "lancet/editor_parts/modules.h"
+#include "lancet/editor_parts/automatic_options.h"
 
 namespace lancet {
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "lancet/eval/metrics.h"
+#include "lancet/models/batching.h"
 #include "lancet/models/causal_lm.h"
-#include "lancet/models/scatter_rows.h"
 #include "lancet/runtime/communicator.h"
 #include "lancet/spec/evaluation_options.h"
 

@@ -1,4 +1,5 @@
 // What a metric is, and the outcomes it is made of. A number without its protocol is not reported.
+// Defined in evaluate.cpp.
 #pragma once
 
 #include <cstdint>

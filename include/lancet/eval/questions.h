@@ -14,7 +14,7 @@
 #include "lancet/core/hash.h"
 #include "lancet/eval/scoring.h"
 #include "lancet/judge/answer_judge.h"
-#include "lancet/requests/request_lengths.h"
+#include "lancet/requests/prepared_request.h"
 #include "lancet/text/chat_template.h"
 
 namespace lancet {

@@ -8,10 +8,12 @@
 #include <string>
 #include <vector>
 
+#include "lancet/edit_history/edit_history.h"
 #include "lancet/editing/editor.h"
 #include "lancet/job/job_config.h"
 #include "lancet/models/model_files.h"
 #include "lancet/outcome/edit_report.h"
+#include "lancet/plan/model_session.h"
 
 namespace lancet {
 
@@ -59,5 +61,18 @@ std::unique_ptr<OutputForm> make_output_form(OutputParts parts);
 std::unique_ptr<OutputForm> make_checkpoint_form(const ModelFiles& files);
 /// The form that writes edited weights in full precision among packed ones.
 std::unique_ptr<OutputForm> make_mixed_form(const ModelFiles& files);
+
+// Edits as files beside the weights that they made.
+
+/// Writes edits/ (EditHistory::write) and requests.jsonl into `folder`, which exists. Throws: CheckpointError when the
+/// disk refuses.
+void write_edits(const ModelFiles& files, const EditHistory& history, const std::filesystem::path& folder,
+                 const HistoryWriting& options);
+
+// A weight as the checkpoint stores it.
+
+/// `model`: loaded from `files` and unedited. Its own tensor where it has the stored type, and so the stored bits; else
+/// read again, into memory of its own. `id`: of a weight that the model has. Throws: CheckpointError.
+Tensor stored_weight(const ModelFiles& files, const CausalLM& model, WeightId id);
 
 }  // namespace lancet

@@ -80,4 +80,37 @@ class TemporaryFile {
   bool committed_ = false;
 };
 
+// Whether a path still names the file that it named, as it was then: without reading it.
+
+struct FileIdentity {
+  uint64_t device = 0, inode = 0;
+  int64_t size_bytes = 0;
+  int64_t written_ns = 0;  ///< mtime
+  int64_t changed_ns = 0;  ///< ctime: nobody can set it back
+
+  bool operator==(const FileIdentity&) const = default;
+};
+
+/// Throws: CheckpointError where no file is there.
+FileIdentity identify_file(const std::filesystem::path& path);
+
+// Bytes from file to file, by the kernel where it can.
+
+/// `length` bytes of an open file at `offset`.
+struct FileRange {
+  int descriptor;
+  const std::filesystem::path& path;
+  uint64_t offset;
+  uint64_t length;
+};
+
+/// Copies to the current end of `to`, and begins to write it out to the disk, so that a later sync finds little left.
+/// In the kernel; through a small buffer where the two files lie on file systems between which it cannot.
+/// Throws: CheckpointError, also when the file ends before the range does.
+void append_range(const FileRange& from, FileHandle& to);
+
+/// Makes the empty `to` share the whole file's blocks until one of the two changes (btrfs, XFS): costs no time and no
+/// space. False where the file system cannot.
+bool clone_file(int from_descriptor, FileHandle& to);
+
 }  // namespace lancet

@@ -1,4 +1,5 @@
 // A stream of edits: which requests are edited together, in which order, and what is done between.
+// Defined in evaluation_config.cpp.
 #pragma once
 
 #include <algorithm>

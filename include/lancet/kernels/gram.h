@@ -108,4 +108,10 @@ class GramAccumulator {
 /// Copies what is below the diagonals of matrices [N, N] or [E, N, N] to above them, a panel of columns at a time.
 void mirror_lower(const Tensor& matrices);
 
+// Cholesky factors of matrices so large that a second one of their size must not exist.
+
+/// Lower factor of a symmetric matrix, or of each of several [E, W, W], in the matrix's own memory; undefined when one
+/// is not positive definite.
+Tensor cholesky_in_place(Tensor matrix);
+
 }  // namespace lancet

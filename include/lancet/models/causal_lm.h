@@ -15,7 +15,7 @@
 #include "lancet/models/layer_range.h"
 #include "lancet/models/model_weights.h"
 #include "lancet/models/sequence_info.h"
-#include "lancet/runtime/placement.h"
+#include "lancet/runtime/devices.h"
 
 namespace lancet {
 

@@ -1,4 +1,5 @@
 // A model folder: checkpoint, configuration and tokenizer, of which no weight is read yet.
+// Defined in weight_loader.cpp.
 #pragma once
 
 #include <filesystem>

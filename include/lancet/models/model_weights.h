@@ -1,4 +1,4 @@
-// A model's weights on their devices, in full precision or quantised.
+// A model's weights on their devices, in full precision or quantised. Defined in weight_loader.cpp.
 #pragma once
 
 #include <map>
@@ -7,7 +7,7 @@
 
 #include "lancet/models/quantised_linear.h"
 #include "lancet/models/weight_table.h"
-#include "lancet/runtime/placement.h"
+#include "lancet/runtime/devices.h"
 
 namespace lancet {
 

@@ -1,5 +1,5 @@
 // Matrices that no edit changes: kept quantised on their device, and unpacked one at a time when a pass computes with
-// them.
+// them. Defined in layer_weights.cpp.
 #pragma once
 
 #include <cstdint>

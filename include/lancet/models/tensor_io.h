@@ -1,4 +1,4 @@
-// Conversion between stored bytes and tensors.
+// Conversion between stored bytes and tensors. Defined in weight_loader.cpp.
 #pragma once
 
 #include <filesystem>

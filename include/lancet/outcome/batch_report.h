@@ -2,13 +2,19 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "lancet/editing/editor.h"
+#include "lancet/eval/evaluate.h"
 #include "lancet/eval/metrics.h"
+#include "lancet/journal/journal.h"
+#include "lancet/runtime/communicator.h"
+#include "lancet/runtime/memory.h"
 
 namespace lancet {
 
@@ -35,5 +41,32 @@ BatchReport without_requests(const BatchReport& batch, const std::vector<int64_t
 std::string to_record(const BatchReport& batch);
 /// Throws: ConfigError for what to_record() cannot have made of a batch of `n_requests`.
 BatchReport from_record(const std::string& record, size_t n_requests);
+
+// What a stage of a job cost.
+
+struct StageCost {
+  std::string stage;
+  double seconds = 0;
+  PeakBytes peaks;  ///< most memory by device
+};
+
+double total_seconds(const std::vector<StageCost>& stages);
+PeakBytes overall_peaks(const std::vector<StageCost>& stages);
+
+/// Collective. Every rank went through the same stages: a stage's peaks become the most that a rank had.
+void raise_to_ranks(std::vector<StageCost>& stages, Communicator& communicator);
+
+// How well edits hold that stood before others were made, or at any later time.
+
+struct StandingMeasure {
+  std::vector<EditRequest> requests = {};
+  Evaluation now = {};  ///< evaluation of them, on the weights with all edits
+};
+
+/// Returns for the journal, by id, what was measured `before` an edit, and how it holds now.
+std::map<std::string, MeasuredEdit> measured_again(const StandingMeasure& measure, const Journal& journal);
+
+/// "2 of 3 earlier edits still hold (the model says the target)"; empty: none was measured.
+std::string standing_text(const StandingMeasure& measure);
 
 }  // namespace lancet

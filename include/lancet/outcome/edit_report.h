@@ -1,20 +1,22 @@
 // What came of an edit: everything that was done and measured, of which report.json is made.
 #pragma once
 
+#include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "lancet/editing/edit_outcome.h"
 #include "lancet/eval/evaluate.h"
+#include "lancet/io/output_folder.h"
 #include "lancet/job/job_config.h"
 #include "lancet/journal/journal.h"
 #include "lancet/outcome/batch_report.h"
 #include "lancet/outcome/edit_verdicts.h"
-#include "lancet/outcome/stage_cost.h"
-#include "lancet/outcome/standing_measure.h"
 #include "lancet/outcome/statistics_report.h"
+#include "lancet/pages/report_page.h"
 
 namespace lancet {
 
@@ -70,5 +72,18 @@ struct EditReport {
 
 /// report.json. Schema: docs/report.md.
 std::string to_json(const EditReport& report, const JobConfig& job);
+
+// A report as files: the JSON, the resolved job, and what people read.
+
+inline constexpr OutputKind kEditOutput{"edit", "report.json", "lancet-report-"};
+
+/// Returns the run as `lancet report` finds it in the folder later.
+RunDocument run_document(const EditReport& report, const JobConfig& job, std::string label);
+
+/// report.json, job.yaml, report.html, metrics.csv, requests.csv. Throws: CheckpointError when the disk refuses.
+void write_report_files(const RunDocument& run, const std::filesystem::path& folder);
+
+/// comparison.html.
+void write_comparison(std::span<const RunDocument> runs, const std::string& title, const std::filesystem::path& folder);
 
 }  // namespace lancet

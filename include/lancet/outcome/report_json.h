@@ -7,7 +7,7 @@
 #include "lancet/eval/side_effects.h"
 #include "lancet/outcome/statistics_report.h"
 #include "lancet/requests/request.h"
-#include "lancet/runtime/memory_watch.h"
+#include "lancet/runtime/memory.h"
 
 namespace lancet {
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "lancet/outcome/stage_cost.h"
+#include "lancet/outcome/batch_report.h"
 
 namespace lancet {
 

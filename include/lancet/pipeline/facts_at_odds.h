@@ -1,4 +1,5 @@
 // What a job's facts are to each other, and to those that stand: the same one twice, or one with other targets.
+// Defined in edit_stream.cpp.
 #pragma once
 
 #include <span>

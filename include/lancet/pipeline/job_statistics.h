@@ -9,7 +9,7 @@
 #include "lancet/job/job_config.h"
 #include "lancet/outcome/statistics_report.h"
 #include "lancet/plan/model_session.h"
-#include "lancet/statistics/corpus.h"
+#include "lancet/statistics/covariance.h"
 #include "lancet/statistics/derived_store.h"
 #include "lancet/statistics/imported_null_space.h"
 #include "lancet/statistics/imported_statistics.h"

@@ -1,10 +1,10 @@
-// Asks the model for edits that stood before others were made.
+// Asks the model for edits that stood before others were made. Defined in edit_stream.cpp.
 #pragma once
 
 #include <vector>
 
 #include "lancet/models/model_files.h"
-#include "lancet/outcome/standing_measure.h"
+#include "lancet/outcome/batch_report.h"
 #include "lancet/runtime/communicator.h"
 
 namespace lancet {

@@ -13,8 +13,7 @@
 #include "lancet/outcome/edit_report.h"
 #include "lancet/outcome/stopwatch.h"
 #include "lancet/pipeline/earlier_output.h"
-#include "lancet/pipeline/edit_inputs.h"
-#include "lancet/pipeline/edit_progress.h"
+#include "lancet/pipeline/edit_job.h"
 #include "lancet/pipeline/edit_recorder.h"
 #include "lancet/pipeline/job_statistics.h"
 

@@ -25,7 +25,7 @@ namespace lancet {
 /// understands and vLLM does not.
 ///
 /// A repository's quantize_config.json, of AutoGPTQ's time, is in the text where config.json had no settings
-/// (io/quantize_config.h); an export does not copy it.
+/// (checkpoint/checkpoint.h); an export does not copy it.
 ///
 /// Throws: CheckpointError when the text is damaged, says nothing of quantisation or what is not understood, and where
 /// the list cannot name a module without one of the others.

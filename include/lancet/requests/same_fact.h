@@ -1,4 +1,5 @@
 // Finds requests that are of one fact: the later one replaces the earlier, says it again, or contradicts it.
+// Defined in request.cpp.
 #pragma once
 
 #include <cstddef>

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "lancet/core/run_kinds.h"
-#include "lancet/runtime/placement.h"
+#include "lancet/runtime/devices.h"
 
 namespace lancet {
 

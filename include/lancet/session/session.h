@@ -15,7 +15,7 @@
 #include "lancet/eval/askable_model.h"
 #include "lancet/export/export_job.h"
 #include "lancet/io/output_folder.h"
-#include "lancet/job_setup/job_defaults.h"
+#include "lancet/job_setup/parse_job.h"
 #include "lancet/models/causal_lm.h"
 #include "lancet/models/model_files.h"
 #include "lancet/outcome/edit_report.h"

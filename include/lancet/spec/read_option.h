@@ -1,4 +1,4 @@
-// Reading an option by its declaration, which has the key, the range and the default.
+// Reading an option by its declaration, which has the key, the range and the default. Defined in option.cpp.
 #pragma once
 
 #include <filesystem>

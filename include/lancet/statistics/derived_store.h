@@ -4,11 +4,14 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <set>
 #include <span>
+#include <string>
 
 #include "lancet/checkpoint/sealed_file.h"
+#include "lancet/runtime/tensor.h"
 #include "lancet/statistics/kept_matrices.h"
 #include "lancet/statistics/moment_source.h"
 
@@ -78,5 +81,44 @@ class DerivedStore {
   std::set<int64_t> made_;  // by the last prepare()
   double collect_seconds_ = 0;
 };
+
+// Cholesky factors of covariances, kept on disk beside them: a covariance is factored once for each ridge, and not read
+// again. Read into memory rather than mapped, since a mapped file that is cut ends the process, and since what is used
+// is then what has been checked; stored as a packed triangle, which takes half the disk and half the time.
+
+/// <cache>/<content key of the moments>.factor-<ridge>.safetensors.
+std::filesystem::path factor_file(const std::filesystem::path& cache, const std::string& content_key, double ridge);
+
+class FactorStore final : public DerivedStore {
+ public:
+  /// `ridge`: added to C, relative to trace(C) / n.
+  FactorStore(MomentSource& moments, const Placement& placement, const ModelConfig& config, std::filesystem::path cache,
+              double ridge)
+      : DerivedStore(moments, placement, config, std::move(cache)), ridge_(ridge) {}
+
+  /// L [F, F] f64, column-major, on the layer's solve device; C + ridge = L L^T. After prepare(). Throws:
+  /// CheckpointError when the cache file has been damaged since.
+  Tensor load(int64_t layer) const;
+  std::filesystem::path cache_file(int64_t layer) const override {
+    return factor_file(cache_, moments_.content_key(layer), ridge_);
+  }
+
+ private:
+  void make(int64_t layer) const override;
+  const MatrixKind& kind() const override;
+
+  double ridge_;
+};
+
+// The Cholesky factor of a layer's covariance, which every ridge solve on that layer begins with.
+
+/// L of C + ridge * (trace(C) / F) * I = L L^T: [F, F] f64, column-major, as LAPACK wants it. `covariance` makes C
+/// [F, F] f64, or of experts its blocks [E, W, W], and so is L: it is factored in its own memory, so that no second
+/// matrix of that size exists, and is asked for again only to say why it has no factor. Throws: NumericError naming
+/// `where`, the expert, the smallest eigenvalue and the statistics.ridge that would make C definite.
+Tensor factor_covariance(const std::function<Tensor()>& covariance, double ridge, const std::string& where);
+
+/// trace(C) / F of a covariance, or of one's blocks.
+double mean_diagonal(const Tensor& moments);
 
 }  // namespace lancet

@@ -11,7 +11,7 @@
 
 #include "lancet/checkpoint/saved_tensor.h"
 #include "lancet/models/model_config.h"
-#include "lancet/runtime/placement.h"
+#include "lancet/runtime/devices.h"
 #include "lancet/statistics/kept_matrices.h"
 #include "lancet/statistics/null_space.h"
 

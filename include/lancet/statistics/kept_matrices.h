@@ -1,6 +1,6 @@
 // The matrices that solves take from files, kept where solves are computed from one batch or edit to the next: on the
 // solving device, or page-locked on the host where the device has no room. One such owner serves one model, for as long
-// as a run or a session lasts.
+// as a run or a session lasts. Defined in derived_store.cpp.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "lancet/io/file_identity.h"
+#include "lancet/io/file_handle.h"
 #include "lancet/runtime/tensor.h"
 
 namespace lancet {

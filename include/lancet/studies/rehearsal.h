@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "lancet/job/job_config.h"
-#include "lancet/outcome/stage_cost.h"
+#include "lancet/outcome/batch_report.h"
 
 namespace lancet {
 

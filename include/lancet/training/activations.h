@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
+#include "lancet/models/batching.h"
 #include "lancet/models/causal_lm.h"
-#include "lancet/models/scatter_rows.h"
 #include "lancet/runtime/communicator.h"
 #include "lancet/text/prompt.h"
 

@@ -1,5 +1,5 @@
 // Adam, for parameters of any shape. Source: Kingma and Ba, arXiv 1412.6980, algorithm 1, with the constants given
-// there.
+// there. Defined in value_optimizer.cpp.
 #pragma once
 
 #include <cstdint>

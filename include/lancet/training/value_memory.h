@@ -6,8 +6,10 @@
 #include <span>
 #include <vector>
 
+#include "lancet/models/batching.h"
 #include "lancet/models/memory.h"
 #include "lancet/requests/prepared_request.h"
+#include "lancet/training/values.h"
 
 namespace lancet {
 
@@ -72,5 +74,21 @@ ValueBytes value_bytes(const ValueWork& work, const Stage& stage, int64_t reques
 /// or what the batches under way have room for on every stage, rounded down to a power of two; with several batches
 /// under way at most the share.
 int64_t value_step_tokens(const ValueWork& work, const Placement& placement, int64_t share_tokens);
+
+// Which requests are optimised together.
+
+/// Indices of `tokens` in so many batches, of as nearly equal sums and sizes as dealing them out in turns gives, the
+/// largest first. Each ascending; fewer where there are fewer indices.
+RowBatches deal_out(std::span<const int64_t> tokens, int64_t n_batches);
+
+/// Collective: how much memory is free is root's. Batches as indices, dealt out evenly. Each holds at most
+/// options.batch requests; 0: as many as keep its step within value_step_tokens(), on the host
+/// perhaps fewer, so that every thread runs equally many batches.
+RowBatches plan_value_batches(const CausalLM& model, std::span<const PreparedRequest> requests, int64_t layer,
+                              const ValueOptions& options, Communicator& communicator);
+
+/// The requests of the `n_batches` largest of `batches`: what memory must suffice for when as many are under way.
+std::vector<int64_t> heaviest_requests(std::span<const PreparedRequest> requests, const ValueOptions& options,
+                                       RowBatches batches, int64_t n_batches);
 
 }  // namespace lancet

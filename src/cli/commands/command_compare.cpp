@@ -10,11 +10,10 @@
 #include "commands.h"
 #include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
-#include "lancet/core/words.h"
 #include "lancet/editors/registry.h"
 #include "lancet/plan/model_session.h"
 #include "lancet/studies/compare_job.h"
-#include "table.h"
+#include "terminal.h"
 
 namespace lancet::cli {
 namespace {

@@ -3,15 +3,13 @@
 #include <memory>
 
 #include "commands.h"
-#include "evaluation_text.h"
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
-#include "lancet/core/words.h"
 #include "lancet/pipeline/edit_job.h"
 #include "lancet/plan/model_session.h"
 #include "lancet/studies/rehearsal.h"
 #include "rehearsal_text.h"
-#include "table.h"
+#include "terminal.h"
 
 namespace lancet::cli {
 namespace {

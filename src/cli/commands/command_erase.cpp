@@ -3,12 +3,10 @@
 #include <memory>
 
 #include "commands.h"
-#include "evaluation_text.h"
 #include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
-#include "lancet/core/words.h"
 #include "lancet/erasure/erase_job.h"
-#include "table.h"
+#include "terminal.h"
 
 namespace lancet::cli {
 namespace {

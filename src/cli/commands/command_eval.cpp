@@ -2,14 +2,13 @@
 #include <memory>
 
 #include "commands.h"
-#include "evaluation_text.h"
 #include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
 #include "lancet/plan/model_session.h"
 #include "lancet/push/server_eval.h"
 #include "lancet/studies/eval_job.h"
 #include "servers/server_arguments.h"
-#include "table.h"
+#include "terminal.h"
 
 namespace lancet::cli {
 namespace {

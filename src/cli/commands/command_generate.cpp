@@ -15,7 +15,7 @@
 #include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
 #include "lancet/io/files.h"
-#include "visible_stream.h"
+#include "terminal.h"
 
 namespace lancet::cli {
 namespace {

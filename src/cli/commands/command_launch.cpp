@@ -5,10 +5,10 @@
 #include <memory>
 
 #include "commands.h"
-#include "lancet/core/stderr_reporter.h"
+#include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
 #include "lancet/distributed/launcher.h"
-#include "stop_signals.h"
+#include "terminal.h"
 
 namespace lancet::cli {
 namespace {

@@ -6,11 +6,10 @@
 
 #include "commands.h"
 #include "lancet/core/strings.h"
-#include "lancet/core/words.h"
 #include "lancet/pipeline/cached_statistics.h"
 #include "lancet/plan/job_plan.h"
 #include "lancet/plan/model_session.h"
-#include "table.h"
+#include "terminal.h"
 
 namespace lancet::cli {
 namespace {

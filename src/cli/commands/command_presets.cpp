@@ -7,7 +7,7 @@
 #include "lancet/core/strings.h"
 #include "lancet/job_setup/presets.h"
 #include "lancet/plan/model_session.h"
-#include "table.h"
+#include "terminal.h"
 
 namespace lancet::cli {
 namespace {

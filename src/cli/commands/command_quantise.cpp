@@ -5,11 +5,9 @@
 #include <memory>
 
 #include "commands.h"
-#include "evaluation_text.h"
 #include "lancet/core/strings.h"
-#include "lancet/core/words.h"
 #include "lancet/export/quantise_job.h"
-#include "table.h"
+#include "terminal.h"
 
 namespace lancet::cli {
 namespace {

@@ -6,9 +6,8 @@
 
 #include "commands.h"
 #include "lancet/core/strings.h"
-#include "lancet/core/words.h"
 #include "lancet/studies/trace_job.h"
-#include "table.h"
+#include "terminal.h"
 
 namespace lancet::cli {
 namespace {

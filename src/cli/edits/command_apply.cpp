@@ -5,11 +5,10 @@
 #include "commands.h"
 #include "edits/made_output.h"
 #include "lancet/core/strings.h"
-#include "lancet/core/words.h"
 #include "lancet/history/apply_adapter.h"
 #include "lancet/history/apply_job.h"
 #include "lancet/history/undo_job.h"
-#include "table.h"
+#include "terminal.h"
 
 namespace lancet::cli {
 namespace {

@@ -7,11 +7,10 @@
 
 #include "commands.h"
 #include "lancet/core/strings.h"
-#include "lancet/core/words.h"
 #include "lancet/diff/diff_job.h"
 #include "lancet/diff/edits_diff.h"
 #include "lancet/spec/adapter_spec.h"
-#include "table.h"
+#include "terminal.h"
 
 namespace lancet::cli {
 namespace {

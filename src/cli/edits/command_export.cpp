@@ -7,10 +7,9 @@
 #include "commands.h"
 #include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
-#include "lancet/core/words.h"
 #include "lancet/export/export_job.h"
 #include "lancet/spec/adapter_spec.h"
-#include "table.h"
+#include "terminal.h"
 
 namespace lancet::cli {
 namespace {

@@ -6,12 +6,10 @@
 #include <nlohmann/json.hpp>
 
 #include "commands.h"
-#include "evaluation_text.h"
 #include "lancet/core/strings.h"
-#include "lancet/core/words.h"
 #include "lancet/edit_history/edit_history.h"
 #include "lancet/history/undo_job.h"
-#include "table.h"
+#include "terminal.h"
 
 namespace lancet::cli {
 namespace {

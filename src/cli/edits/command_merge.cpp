@@ -8,9 +8,8 @@
 #include "commands.h"
 #include "edits/made_output.h"
 #include "lancet/core/strings.h"
-#include "lancet/core/words.h"
 #include "lancet/history/merge_job.h"
-#include "table.h"
+#include "terminal.h"
 
 namespace lancet::cli {
 namespace {

@@ -3,11 +3,9 @@
 #include <cstdio>
 #include <iostream>
 
-#include "evaluation_text.h"
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
-#include "lancet/core/words.h"
-#include "table.h"
+#include "terminal.h"
 
 namespace lancet::cli {
 namespace {

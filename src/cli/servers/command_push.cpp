@@ -9,12 +9,10 @@
 #include "commands.h"
 #include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
-#include "lancet/core/words.h"
 #include "lancet/push/push_job.h"
 #include "lancet/spec/adapter_spec.h"
 #include "servers/server_arguments.h"
-#include "stop_signals.h"
-#include "table.h"
+#include "terminal.h"
 
 namespace lancet::cli {
 namespace {

@@ -8,10 +8,9 @@
 #include "commands.h"
 #include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
-#include "lancet/core/words.h"
 #include "lancet/http/request_guard.h"
 #include "lancet/serve/page_server.h"
-#include "stop_signals.h"
+#include "terminal.h"
 
 namespace lancet::cli {
 namespace {

@@ -1,4 +1,4 @@
-// Edited weights as the tensors of a file.
+// Edited weights as the tensors of a file. Defined in output_form.cpp.
 #pragma once
 
 #include <map>

@@ -1,13 +1,19 @@
 #include "lancet/export/output_form.h"
 
 #include <torch/types.h>
-
 #include <algorithm>
+#include <array>
+#include <stdexcept>
 
+#include "edited_tensors.h"
 #include "forms.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
+#include "lancet/io/files.h"
+#include "lancet/models/tensor_io.h"
+#include "lancet/models/tensor_reader.h"
 #include "lancet/models/weight_table.h"
+#include "lancet/runtime/devices.h"
 
 namespace lancet {
 namespace {
@@ -95,6 +101,59 @@ std::unique_ptr<OutputForm> make_output_form(OutputParts parts) {
       break;
   }
   return make_checkpoint_form(parts.files);
+}
+
+void write_edits(const ModelFiles& files, const EditHistory& history, const std::filesystem::path& folder,
+                 const HistoryWriting& options) {
+  // A folder of its own: tools that load every *.safetensors of a model folder must not find it.
+  make_folders(folder / kEditsFolder);
+  history.write(folder / kEditsFolder, files.config, options);
+  std::string requests;
+  for (const EditRequest& request : history.journal().requests()) requests += to_json_line(request) + "\n";
+  write_text_file(folder / "requests.jsonl", requests);
+}
+
+void EditedTensors::add(const WeightSpec& spec, const WeightTransaction::Entry& entry) {
+  const std::vector<Tensor> parts = stored_parts(spec, entry.master.to(Placement::host(), entry.base.scalar_type()));
+  const std::vector<Tensor> before = stored_parts(spec, entry.base);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    // An expert that no request reaches keeps its bytes, the signs of its zeros included; a quantised one does not:
+    // programs load the experts of a layer in one format.
+    if (spec.packed.empty() && parts.size() > 1 && parts[i].equal(before[i].to(Placement::host()))) continue;
+    put_stored_part(place(spec, i, parts[i].scalar_type()), spec, parts[i]);
+  }
+}
+
+void EditedTensors::add_as_it_is(const WeightSpec& spec) {
+  const at::ScalarType type = to_scalar_type(files_.config.dtype);
+  const std::vector<Tensor> parts = stored_parts(spec, read_stored(files_.checkpoint, spec, type));
+  for (size_t i = 0; i < parts.size(); ++i) put_stored_part(place(spec, i, type), spec, parts[i]);
+}
+
+const Tensor& EditedTensors::place(const WeightSpec& spec, size_t part, at::ScalarType type) {
+  Tensor& stored = tensors_[spec.stored.tensors[part]];
+  if (stored.defined()) return stored;
+  if (spec.is_whole() || spec.is_sliced())
+    stored = torch::empty(spec.stored.shape, type);
+  else if (spec.packed.empty())
+    stored = to_tensor(files_.checkpoint.view(spec.stored.tensors[part])).clone();
+  else
+    stored = read_packed(files_.checkpoint, spec.packed[part], Placement::host()).unpack(type);
+  return stored;
+}
+
+Tensor stored_weight(const ModelFiles& files, const CausalLM& model, WeightId id) {
+  for (const WeightSpec& spec : resolve_weights(files.config, files.checkpoint)) {
+    if (spec.id != id) continue;
+    const at::ScalarType type = to_scalar_type(
+        spec.packed.empty() ? files.checkpoint.info(spec.stored.tensors.front()).dtype : files.config.dtype);
+    if (model.weight(id).scalar_type() == type) return model.weight(id);
+    const std::optional<TensorView> stored = stored_view(files.checkpoint, spec);
+    if (!stored) return read_stored(files.checkpoint, spec, type).contiguous().clone();
+    const std::array read{TensorRead{*stored, Placement::host(), type}};
+    return read_tensors(read, [](int64_t) {}).front();
+  }
+  throw std::logic_error("no such weight: " + weight_name(files.config, id));
 }
 
 }  // namespace lancet

@@ -2,7 +2,7 @@
 
 #include <torch/types.h>
 
-#include "lancet/runtime/placement.h"
+#include "lancet/runtime/devices.h"
 
 namespace lancet {
 namespace {

@@ -1,21 +1,220 @@
 #include "lancet/edit_history/edit_history.h"
 
 #include <torch/types.h>
-
 #include <algorithm>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <stdexcept>
+#include <string>
 
-#include "batch_file.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
+#include "lancet/deltas/stream_state.h"
 #include "lancet/io/files.h"
+#include "lancet/models/tensor_io.h"
+#include "state_names.h"
 
 namespace lancet {
 namespace {
 
 namespace fs = std::filesystem;
+
+// What a batch did, as two files: its changes, and what a next batch or an undo needs besides.
+
+/// A sealed file that is not written yet.
+struct UnwrittenFile {
+  SealedFormat format = {};
+  NamedTensors tensors = {};
+  Metadata facts = {};
+
+  std::string hash() const { return hash_of_tensors(format, tensors, facts); }
+  void write(const std::filesystem::path& path) const { write_tensors(path, format, tensors, facts); }
+};
+
+using Json = nlohmann::json;
+
+constexpr SealedFormat kChangesOfBatch{"lancet-edit-changes-1"}, kSolvedOfBatch{"lancet-edit-solved-1"};
+/// Most edits of a batch. Sums over batches stay far from what 63 bits hold.
+constexpr int64_t kMostEdits = int64_t{1} << 40;
+constexpr const char *kAppended = "appended/", *kReplaced = "replaced/";
+
+std::string system_name(size_t index, const char* part) { return cat("systems/", index, "/", part); }
+
+/// The change that the system is of; null: there is none.
+const LowRankDelta* change_of(const std::vector<WeightChanges>& changes, const SolvedSystem& system) {
+  for (const WeightChanges& weight : changes) {
+    if (weight.id != system.id || system.change < 0 || static_cast<size_t>(system.change) >= weight.deltas.size())
+      continue;
+    return std::get_if<LowRankDelta>(&weight.deltas[static_cast<size_t>(system.change)]);
+  }
+  return nullptr;
+}
+
+/// Undefined: there is none.
+Tensor left_factor(const std::vector<WeightChanges>& changes, const SolvedSystem& system) {
+  const LowRankDelta* change = change_of(changes, system);
+  return change == nullptr ? Tensor() : change->left_OR;
+}
+
+bool is_left_factor(const EditedBatch& batch, const SolvedSystem& system) {
+  const Tensor left = left_factor(batch.changes, system);
+  return left.defined() && left.scalar_type() == system.residuals_DN.scalar_type() &&
+         left.to(Placement::host()).equal(system.residuals_DN);
+}
+
+/// Tensors of a file by their names, each taken once.
+class NamedParts {
+ public:
+  explicit NamedParts(NamedTensors tensors) : tensors_(tensors.begin(), tensors.end()) {}
+
+  Tensor take(const std::string& name) {
+    const auto found = tensors_.find(name);
+    if (found == tensors_.end()) return {};
+    Tensor tensor = found->second;
+    tensors_.erase(found);
+    return tensor;
+  }
+
+  std::map<std::string, Tensor> take_all(const std::string& prefix) {
+    std::map<std::string, Tensor> some;
+    for (auto each = tensors_.begin(); each != tensors_.end();) {
+      if (!each->first.starts_with(prefix)) {
+        ++each;
+        continue;
+      }
+      some[each->first.substr(prefix.size())] = each->second;
+      each = tensors_.erase(each);
+    }
+    return some;
+  }
+
+  bool empty() const { return tensors_.empty(); }
+
+ private:
+  std::map<std::string, Tensor> tensors_;
+};
+
+NamedTensors load_named(const fs::path& path, const SealedFormat& format, const std::string& hash,
+                        Metadata* facts = nullptr) {
+  const SealedFile file = SealedFile::open(path, format);
+  if (file.content_hash() != hash)
+    throw CheckpointError(cat(path.string(), ": expected the file of hash ", hash, ", got that of ",
+                              file.content_hash(), ": files of edits/ were mixed up"));
+  if (facts != nullptr) *facts = file.facts();
+  return load_tensors(file);
+}
+
+void check_system(const SolvedSystem& system, const EditedBatch& batch) {
+  const LowRankDelta* change = change_of(batch.changes, system);
+  const auto n = static_cast<int64_t>(system.edits.size());
+  const auto fits = [&](const Tensor& tensor, at::IntArrayRef shape) {
+    return tensor.defined() && tensor.is_floating_point() && tensor.sizes() == shape;
+  };
+  const bool is_whole = change != nullptr && fits(system.keys_FN, {change->right_RI.size(1), n}) &&
+                        fits(system.residuals_DN, {change->left_OR.size(0), n}) &&
+                        (!system.inverse_gram_NN.defined() || fits(system.inverse_gram_NN, {n, n}));
+  if (!is_whole) throw CheckpointError("systems: expected keys and residuals of a change, of its shape and complete");
+}
+
+bool is_whole_numbers(const Json& list) {
+  return list.is_array() && std::ranges::all_of(list, [](const Json& each) { return each.is_number_integer(); });
+}
+
+/// The fact "systems": of each a weight's name, the number of its change, and the edits of each key.
+Json parse_systems(const std::string& text) {
+  Json list;
+  try {
+    list = parse_strict_json(text);
+  } catch (const JsonProblem& problem) {
+    throw CheckpointError(cat("systems: ", problem.what()));
+  }
+  const auto is_system = [](const Json& system) {
+    return system.is_array() && system.size() == 3 && system[0].is_string() && system[1].is_number_integer() &&
+           system[2].is_array() && std::ranges::all_of(system[2], is_whole_numbers);
+  };
+  if (!list.is_array() || !std::ranges::all_of(list, is_system))
+    throw CheckpointError(cat("systems: expected a list of [WEIGHT, CHANGE, [[EDIT, ...], ...]], got ",
+                              printable(list.dump(-1, ' ', false, Json::error_handler_t::replace))));
+  return list;
+}
+
+std::vector<SolvedSystem> systems_of(const Json& list, NamedParts& parts, const EditedBatch& batch,
+                                     const ModelConfig& config) {
+  std::map<std::string, WeightId> ids;
+  for (const WeightSpec& spec : weight_table(config)) ids[spec.name] = spec.id;
+  std::vector<SolvedSystem> systems;
+  for (size_t i = 0; i < list.size(); ++i) {
+    SolvedSystem system;
+    const auto name = list[i].at(0).get<std::string>();
+    if (!ids.contains(name))
+      throw CheckpointError(cat("systems: ", printable(name), " is none of the model's weights"));
+    system.id = ids.at(name);
+    system.change = list[i].at(1).get<int64_t>();
+    system.edits = list[i].at(2).get<std::vector<std::vector<int64_t>>>();
+    system.keys_FN = parts.take(system_name(i, "keys"));
+    system.residuals_DN = parts.take(system_name(i, "residuals"));
+    if (!system.residuals_DN.defined()) system.residuals_DN = left_factor(batch.changes, system);
+    system.inverse_gram_NN = parts.take(system_name(i, "inverse_gram"));
+    check_system(system, batch);
+    systems.push_back(std::move(system));
+  }
+  return systems;
+}
+
+/// The changes (deltas/stream_state.h); format lancet-edit-changes-1.
+UnwrittenFile changes_file(const std::vector<WeightChanges>& changes, const ModelConfig& config) {
+  return {kChangesOfBatch, to_named(changes, config), {}};
+}
+
+/// Makes the file of what a batch was solved from: each solved system's "systems/0/keys", "residuals" where they are
+/// not the change's left factor, "inverse_gram"; the state's step under "appended/" and "replaced/"; facts: format
+/// lancet-edit-solved-1, systems (JSON), edits.
+UnwrittenFile solved_file(const EditedBatch& batch, const ModelConfig& config) {
+  UnwrittenFile file{kSolvedOfBatch, {}, {}};
+  Json systems = Json::array();
+  for (size_t i = 0; i < batch.systems.size(); ++i) {
+    const SolvedSystem& system = batch.systems[i];
+    systems.push_back({weight_name(config, system.id), system.change, system.edits});
+    file.tensors.emplace_back(system_name(i, "keys"), system.keys_FN);
+    if (!is_left_factor(batch, system)) file.tensors.emplace_back(system_name(i, "residuals"), system.residuals_DN);
+    if (system.inverse_gram_NN.defined())
+      file.tensors.emplace_back(system_name(i, "inverse_gram"), system.inverse_gram_NN);
+  }
+  for (const auto& [name, tensor] : batch.state.appended) file.tensors.emplace_back(kAppended + name, tensor);
+  for (const auto& [name, tensor] : batch.state.replaced) file.tensors.emplace_back(kReplaced + name, tensor);
+  file.facts = {{"systems", systems.dump()}, {"edits", std::to_string(batch.state.edits)}};
+  return file;
+}
+
+/// Throws: CheckpointError when the file is damaged, is not the one of that hash, or none of this model's.
+std::vector<WeightChanges> read_changes_file(const fs::path& path, const std::string& hash, const ModelConfig& config) {
+  const NamedTensors named = load_named(path, kChangesOfBatch, hash);
+  try {
+    return to_changes(named, config);
+  } catch (const CheckpointError& error) {
+    throw CheckpointError(cat(path.string(), ": ", error.what()));
+  }
+}
+
+/// Throws as read_changes_file() does. `batch` has its changes.
+void read_solved_file(const fs::path& path, const std::string& hash, const ModelConfig& config, EditedBatch& batch) {
+  Metadata facts;
+  NamedParts parts(load_named(path, kSolvedOfBatch, hash, &facts));
+  try {
+    batch.systems = systems_of(parse_systems(facts["systems"]), parts, batch, config);
+    batch.state = {.appended = parts.take_all(kAppended), .replaced = parts.take_all(kReplaced)};
+    const std::optional<int64_t> edits = parse_whole_number(facts["edits"]);
+    if (!edits || *edits < 0 || *edits > kMostEdits || !parts.empty())
+      throw CheckpointError("expected systems and a step of a state alone");
+    batch.state.edits = *edits;
+    check_state(batch.state, config);
+  } catch (const CheckpointError& error) {
+    throw CheckpointError(cat(path.string(), ": ", error.what()));
+  }
+}
 
 constexpr const char *kChangesFolder = "changes", *kSolvedFolder = "solved";
 

@@ -1,7 +1,7 @@
 // What the tensors of a method's state are, by their names: each file is held to it when it is read.
 #pragma once
 
-#include "lancet/deltas/editor_state.h"
+#include "lancet/deltas/stream_state.h"
 #include "lancet/models/model_config.h"
 
 namespace lancet {

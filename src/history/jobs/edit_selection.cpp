@@ -6,7 +6,6 @@
 #include "lancet/core/error.h"
 #include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
-#include "lancet/core/visible_text.h"
 #include "lancet/history/undo_job.h"
 
 namespace lancet {

@@ -4,7 +4,7 @@
 #include "lancet/core/strings.h"
 #include "lancet/edit_history/output_edits.h"
 #include "lancet/job/dotted_key.h"
-#include "lancet/job/renamed_keys.h"
+#include "lancet/job/job_config.h"
 #include "lancet/job_setup/parse_job.h"
 
 namespace lancet {

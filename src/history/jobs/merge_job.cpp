@@ -6,7 +6,6 @@
 #include "history_source.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
-#include "lancet/core/words.h"
 #include "lancet/editors/registry.h"
 #include "lancet/history/downdated.h"
 #include "lancet/pipeline/replayed_edits.h"

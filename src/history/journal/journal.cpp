@@ -2,20 +2,24 @@
 // was changed, moved or left out shows. The last entry counts the others: what is cut at the end shows too.
 #include "lancet/journal/journal.h"
 
+#include <algorithm>
 #include <chrono>
 #include <ctime>
 #include <stdexcept>
 
-#include "entry_schema.h"
 #include "journal_entries.h"
 #include "lancet/core/error.h"
 #include "lancet/core/hash.h"
 #include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
 #include "lancet/io/files.h"
+#include "lancet/requests/same_fact.h"
 
 namespace lancet {
 namespace {
+
+/// Names in the order of UndoMode.
+constexpr const char* kUndoModes[] = {"last", "downdate", "replay"};
 
 constexpr std::string_view kHashKey = ",\"hash\":\"";
 
@@ -239,6 +243,69 @@ std::string utc_now() {
   char text[32];
   std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &parts);
   return text;
+}
+
+std::vector<std::string> new_ids(const Journal& journal, std::span<const std::string> taken, size_t count) {
+  int64_t next = 0;
+  const auto go_beyond = [&](const std::string& id) {
+    if (const std::optional<int64_t> number = parse_whole_number(id); number && *number < INT64_MAX)
+      next = std::max(next, *number + 1);
+  };
+  for (const BatchEntry& batch : journal.batches())
+    for (const EditRecord& edit : batch.edits) go_beyond(edit.request.id);
+  for (const UndoEntry& undo : journal.undone()) std::ranges::for_each(undo.edits, go_beyond);
+  std::ranges::for_each(taken, go_beyond);
+  std::vector<std::string> ids;
+  for (size_t i = 0; i < count; ++i) ids.push_back(std::to_string(next++));
+  return ids;
+}
+
+ReplacedEdits replaced_edits(const Journal& journal) {
+  std::map<std::string, const EditRequest*> latest;
+  for (const BatchEntry& batch : journal.batches())
+    for (const EditRecord& edit : batch.edits)
+      for (const std::string& key : fact_keys(edit.request)) latest[key] = &edit.request;
+  ReplacedEdits replaced;
+  for (const BatchEntry& batch : journal.batches())
+    for (const EditRecord& edit : batch.edits)
+      for (const std::string& key : fact_keys(edit.request))
+        if (const EditRequest& last = *latest.at(key); !has_same_target(edit.request, last))
+          replaced.emplace(edit.request.id, last.id);
+  return replaced;
+}
+
+const char* undo_mode_name(UndoMode mode) { return kUndoModes[static_cast<size_t>(mode)]; }
+
+std::optional<UndoMode> find_undo_mode(const std::string& name) {
+  const auto* const found = std::find(std::begin(kUndoModes), std::end(kUndoModes), name);
+  if (found == std::end(kUndoModes)) return std::nullopt;
+  return static_cast<UndoMode>(found - std::begin(kUndoModes));
+}
+
+EntryJson describe_edit(const Journal& journal, const EditRecord& edit, const ReplacedEdits& replaced) {
+  const auto later = replaced.find(edit.request.id);
+  EntryJson json{{"id", edit.request.id},
+                 {"subject", edit.request.subject},
+                 {"prompt", edit.request.prompt.text},
+                 {"target", edit.request.target},
+                 {"replaced_by", later == replaced.end() ? EntryJson(nullptr) : EntryJson(later->second)}};
+  const auto found = journal.measured().find(edit.request.id);
+  if (found == journal.measured().end()) return json;
+  const MeasuredEdit& measured = found->second;
+  for (const char* name : {"success", "took"})  // the second in an earlier version
+    json[name] = measured.success ? EntryJson(*measured.success) : EntryJson(nullptr);
+  json["why"] = measured.why;
+  json["measured"] = measured.when;
+  json["before"] = measured.before;
+  json["after"] = measured.after;
+  return json;
+}
+
+EntryJson describe_undo(const UndoEntry& undo) {
+  return {{"when", undo.when},
+          {"mode", undo_mode_name(undo.mode)},
+          {"edits", undo.edits},
+          {"gives_up", undo.approximation}};
 }
 
 }  // namespace lancet

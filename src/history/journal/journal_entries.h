@@ -1,4 +1,5 @@
-// The journal's entries as JSON.
+// The journal's entries as JSON. What an entry holds is a table: each is held to it once, before anything is read from
+// it.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -14,6 +15,11 @@ namespace entry_kind {
 inline constexpr const char *kBase = "base", *kSetting = "setting", *kBatch = "batch", *kFinish = "finish",
                             *kMeasure = "measure", *kUndo = "undo", *kEnd = "end";
 }  // namespace entry_kind
+
+/// Throws: ConfigError "PLACE: expected ..., got ..." for a value that is absent or of another type than lancet writes.
+/// The same where a batch's report is not of its edits, or a setting's job has no sections of a job.
+/// Entries of unknown kinds, and keys that the table does not have, are not looked at.
+void check_entry(const EntryJson& entry);
 
 EntryJson to_entry(const JournalBase& base);
 EntryJson to_entry(const EditSetting& setting);

@@ -1,12 +1,20 @@
 #include "lancet/kernels/attention.h"
 
+#include <ATen/ops/_flash_attention_forward.h>
+#include <torch/csrc/autograd/custom_function.h>
 #include <torch/types.h>
-
+#include <algorithm>
 #include <limits>
+#include <stdexcept>
 
+#include "attention_loops.h"
 #include "host_attention.h"
 #include "host_dispatch.h"
+#include "lancet/core/strings.h"
 #include "lancet/kernels/decoder_ops.h"
+#include "lancet/runtime/devices.h"
+#include "lancet/runtime/send.h"
+#include "whole_heads.h"
 
 namespace lancet {
 namespace {
@@ -96,6 +104,213 @@ Tensor grouped_attention(const Tensor& query_BQHC, const KeyValuePair& fresh_BTK
                                    ? bent_attention(query_BHQC, key_BKSC, value_BKSC, mask_B1QS, rule)
                                    : fused_attention(query_BHQC, key_BKSC, value_BKSC, mask_B1QS, rule.scale);
   return attended_BHQC.transpose(1, 2).flatten(2);
+}
+
+namespace {
+
+/// The kernel's own limits (torch 2.11's FlashAttention-2).
+constexpr int64_t kLeastCapability = 80, kMostHeadDim = 256, kHeadDimStep = 8;
+
+/// The kernel wants the elements of a head side by side.
+Tensor with_dense_channels(const Tensor& x_PHC) { return x_PHC.stride(2) == 1 ? x_PHC : x_PHC.contiguous(); }
+
+}  // namespace
+
+DocumentBounds document_bounds(std::span<const int64_t> lengths, at::Device device) {
+  const auto n = static_cast<int64_t>(lengths.size());
+  Tensor bounds = torch::zeros({n + 1}, torch::kInt);
+  auto* numbers = bounds.mutable_data_ptr<int32_t>();
+  int64_t end = 0, most = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    end += lengths[static_cast<size_t>(i)];
+    most = std::max(most, lengths[static_cast<size_t>(i)]);
+    if (end > std::numeric_limits<int32_t>::max())
+      throw std::logic_error(cat("packed documents: more than ", std::numeric_limits<int32_t>::max(), " places"));
+    numbers[i + 1] = static_cast<int32_t>(end);
+  }
+  return {sent_to(device, bounds), most};
+}
+
+bool fits_varlen_kernel(const VarlenCase& attention) {
+  const bool has_type = attention.type == at::kBFloat16 || attention.type == at::kHalf;
+  const bool has_heads = attention.kv_heads > 0 && attention.heads % attention.kv_heads == 0 &&
+                         attention.head_dim <= kMostHeadDim && attention.head_dim % kHeadDimStep == 0;
+  // Its causal mask lets a document's last query see the last key: right where all tokens are queries. Of documents of
+  // one token each torch takes another kernel.
+  const bool has_queries = attention.every_query && attention.most_tokens > 1;
+  if (attention.bends_scores || !attention.sees_all_before) return false;
+  return attention.capability >= kLeastCapability && has_type && has_heads && has_queries && !attention.needs_gradients;
+}
+
+VarlenCase varlen_case(const Tensor& query, const Tensor& key, const Tensor& value, const DocumentBounds& documents) {
+  const bool has_gradients = query.requires_grad() || key.requires_grad() || value.requires_grad();
+  return {.type = query.scalar_type(),
+          .capability = compute_capability(query.device()),
+          .heads = query.size(-2),
+          .kv_heads = key.size(-2),
+          .head_dim = query.size(-1),
+          .most_tokens = documents.most_tokens,
+          .every_query = true,
+          .needs_gradients = torch::GradMode::is_enabled() && has_gradients,
+          .sees_all_before = true,
+          .bends_scores = false};
+}
+
+Tensor varlen_attention(const Tensor& query_PHC, const Tensor& key_PKC, const Tensor& value_PKC,
+                        const DocumentBounds& documents, double scale) {
+  return std::get<0>(at::_flash_attention_forward(
+      with_dense_channels(query_PHC), with_dense_channels(key_PKC), with_dense_channels(value_PKC), documents.bounds,
+      documents.bounds, documents.most_tokens, documents.most_tokens, /*dropout_p=*/0.0, /*is_causal=*/true,
+      /*return_debug_mask=*/false, scale));
+}
+
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::Function;
+using torch::autograd::tensor_list;
+
+/// Places of the tensors that are kept.
+enum Kept : size_t {
+  kQuery,
+  kKey,
+  kValue,
+  kPoolKey,
+  kPoolValue,
+  kQueryBounds,
+  kTokenBounds,
+  kEarlierBounds,
+  kEarlierPlaces,
+  kQueryPlaces,
+  kMask,
+  kSink,
+  kWeights
+};
+
+template <typename T>
+const T* numbers_of(const Tensor& x) {
+  return x.defined() ? x.const_data_ptr<T>() : nullptr;
+}
+
+/// The tensors as the loops take them.
+class LoopInputs {
+ public:
+  LoopInputs(const tensor_list& kept, AttentionRule rule, int64_t window, int64_t row_stride)
+      : kept_(kept), row_stride_(row_stride) {
+    const Tensor &query = kept[kQuery], &key = kept[kKey];
+    shape = {query.size(1), key.size(1), query.size(2), rule.scale, rule.cap};
+    rows = {kept[kQueryBounds].size(0) - 1,
+            numbers_of<int64_t>(kept[kQueryBounds]),
+            numbers_of<int64_t>(kept[kTokenBounds]),
+            numbers_of<int64_t>(kept[kEarlierBounds]),
+            numbers_of<int64_t>(kept[kEarlierPlaces]),
+            numbers_of<int64_t>(kept[kQueryPlaces]),
+            window,
+            numbers_of<bool>(kept[kMask])};
+    weight_bounds.push_back(0);
+    for (int64_t row = 0; row < rows.n_rows; ++row)
+      weight_bounds.push_back(weight_bounds.back() + shape.kv_heads * attention_weights_of(shape, rows, row));
+  }
+
+  template <typename T>
+  AttentionInput<T> of_type() const {
+    const Tensor& pool = kept_[kPoolKey];
+    return {numbers_of<T>(kept_[kQuery]),        numbers_of<T>(kept_[kKey]),
+            numbers_of<T>(kept_[kValue]),        numbers_of<T>(pool),
+            numbers_of<T>(kept_[kPoolValue]),    row_stride_,
+            pool.defined() ? pool.stride(1) : 0, numbers_of<T>(kept_[kSink])};
+  }
+
+  int64_t pairs() const { return rows.n_rows * shape.kv_heads; }
+  /// Number of products of a pair (row, head of keys), about.
+  int64_t cost() const { return weight_bounds.back() / std::max<int64_t>(1, pairs()) * shape.dim; }
+
+  AttentionShape shape;
+  AttentionRows rows;
+  std::vector<int64_t> weight_bounds;
+
+ private:
+  const tensor_list& kept_;
+  int64_t row_stride_;
+};
+
+struct HostAttention : Function<HostAttention> {
+  static Tensor forward(AutogradContext* context, const Tensor& query, const Tensor& key, const Tensor& value,
+                        const EarlierKeys& earlier, const HostRows& layout, AttentionRule rule) {
+    const KeyValuePair pool = with_whole_heads(earlier.pool);
+    const int64_t row_stride = pool.key.defined() && !earlier.is_shared ? pool.key.stride(0) : 0;
+    tensor_list kept{query.contiguous(),
+                     key.contiguous(),
+                     value.contiguous(),
+                     pool.key,
+                     pool.value,
+                     layout.query_bounds,
+                     layout.token_bounds,
+                     layout.earlier_bounds,
+                     layout.earlier_places,
+                     layout.query_places,
+                     layout.mask,
+                     rule.sinks_H.defined() ? rule.sinks_H.to(query.scalar_type()).contiguous() : Tensor()};
+    const LoopInputs inputs(kept, rule, layout.window, row_stride);
+    Tensor out = at::empty(query.sizes(), query.options());
+    const Tensor weights = at::empty({inputs.weight_bounds.back()}, query.options().dtype(precise_type(query)));
+    for_host_type(query, [&]<typename T>(T) {
+      const AttentionInput<T> in = inputs.of_type<T>();
+      T* to = out.mutable_data_ptr<T>();
+      Wide<T>* w = weights.mutable_data_ptr<Wide<T>>();
+      parallel_rows(inputs.pairs(), inputs.cost(), [&](RowRange range) {
+        attention_forward(inputs.shape, inputs.rows, in, to, w, inputs.weight_bounds.data(), range);
+      });
+    });
+    kept.push_back(weights);
+    context->save_for_backward(std::move(kept));
+    context->saved_data["scale"] = rule.scale;
+    context->saved_data["cap"] = rule.cap;
+    context->saved_data["window"] = layout.window;
+    context->saved_data["row_stride"] = row_stride;
+    return out;
+  }
+
+  static tensor_list backward(AutogradContext* context, const tensor_list& grads) {
+    const tensor_list kept = context->get_saved_variables();
+    auto& data = context->saved_data;
+    const LoopInputs inputs(kept, {data["scale"].toDouble(), data["cap"].toDouble()}, data["window"].toInt(),
+                            data["row_stride"].toInt());
+    const Tensor grad_out = grads[0].contiguous();
+    Tensor grad_query = at::empty_like(kept[kQuery]);
+    Tensor grad_key = at::empty_like(kept[kKey]), grad_value = at::empty_like(kept[kValue]);
+    for_host_type(grad_out, [&]<typename T>(T) {
+      const AttentionInput<T> in = inputs.of_type<T>();
+      const Wide<T>* weights = kept[kWeights].const_data_ptr<Wide<T>>();
+      const T* from = grad_out.const_data_ptr<T>();
+      const AttentionGradients<T> to{grad_query.mutable_data_ptr<T>(), grad_key.mutable_data_ptr<T>(),
+                                     grad_value.mutable_data_ptr<T>()};
+      parallel_rows(inputs.pairs(), 3 * inputs.cost(), [&](RowRange range) {
+        attention_backward(inputs.shape, inputs.rows, in, weights, inputs.weight_bounds.data(), from, to, range);
+      });
+    });
+    return {grad_query, grad_key, grad_value, Tensor(), Tensor(), Tensor()};
+  }
+};
+
+}  // namespace
+
+Tensor host_attention(const Tensor& query_MHC, const KeyValuePair& fresh_NKC, const EarlierKeys& earlier,
+                      const HostRows& rows, AttentionRule rule) {
+  return HostAttention::apply(query_MHC, fresh_NKC.key, fresh_NKC.value, earlier, rows, rule);
+}
+
+namespace {
+
+bool has_whole_heads(const Tensor& x) { return x.stride(-1) == 1 && x.stride(-2) == x.size(-1); }
+
+}  // namespace
+
+KeyValuePair with_whole_heads(const KeyValuePair& pool) {
+  if (!pool.key.defined()) return {};
+  if (has_whole_heads(pool.key) && has_whole_heads(pool.value) && pool.key.strides() == pool.value.strides())
+    return pool;
+  return {pool.key.clone(at::MemoryFormat::Contiguous), pool.value.clone(at::MemoryFormat::Contiguous)};
 }
 
 }  // namespace lancet

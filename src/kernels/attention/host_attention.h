@@ -1,4 +1,5 @@
 // Attention as loops on the host: what grouped_attention of few queries and ragged_attention are there.
+// Defined in attention.cpp.
 #pragma once
 
 #include "lancet/kernels/attention.h"

@@ -1,4 +1,4 @@
-// Keys and values of earlier tokens as loops and kernels read them.
+// Keys and values of earlier tokens as loops and kernels read them. Defined in attention.cpp.
 #pragma once
 
 #include "lancet/kernels/attention.h"

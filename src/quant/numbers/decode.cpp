@@ -5,7 +5,7 @@
 #include <stdexcept>
 
 #include "lancet/core/strings.h"
-#include "lancet/runtime/placement.h"
+#include "lancet/runtime/devices.h"
 #include "packed_numbers.h"
 #include "words.h"
 

@@ -4,7 +4,7 @@
 
 #include <bit>
 
-#include "lancet/runtime/placement.h"
+#include "lancet/runtime/devices.h"
 #include "lancet/runtime/send.h"
 
 namespace lancet {

@@ -4,7 +4,7 @@
 
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
-#include "lancet/kernels/cholesky.h"
+#include "lancet/kernels/gram.h"
 
 namespace lancet {
 

@@ -5,7 +5,7 @@
 #include "formats.h"
 #include "lancet/core/strings.h"
 #include "lancet/spec/requests_spec.h"
-#include "probes.h"
+#include "record_reader.h"
 
 namespace lancet {
 namespace {

@@ -2,7 +2,7 @@
 // (jianghoucheng/AnyEdit, data/editevery.json) and AKEW (bobxwu/AKEW, datasets/). They have facts that the text holds.
 #include "formats.h"
 #include "lancet/core/strings.h"
-#include "probes.h"
+#include "record_reader.h"
 
 namespace lancet {
 namespace {

@@ -1,7 +1,7 @@
 // Data sets whose record is a question or a prompt, an answer, and an unrelated question with its answer.
 #include "formats.h"
 #include "lancet/core/strings.h"
-#include "probes.h"
+#include "record_reader.h"
 
 namespace lancet {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "formats.h"
 #include "lancet/core/strings.h"
-#include "probes.h"
+#include "record_reader.h"
 
 namespace lancet {
 namespace {

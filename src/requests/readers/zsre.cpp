@@ -5,7 +5,7 @@
 //   ultraedit-zsre  UltraEdit's files, which name the new answer `ans`; likewise with "?"
 // The unrelated question keeps its "nq question: ", as in all of them.
 #include "formats.h"
-#include "probes.h"
+#include "record_reader.h"
 
 namespace lancet {
 namespace {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "api_problem.h"
-#include "lancet/models/sampler.h"
+#include "lancet/models/generate.h"
 #include "lancet/text/chat_template.h"
 #include "lancet/text/tokenizer.h"
 

@@ -1,5 +1,5 @@
 // Flags that are declared options.
-#include "option_flags.h"
+#include "command_line.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Tables and numbers as people read them.
-#include "table.h"
+#include "terminal.h"
 
 #include <gtest/gtest.h>
 

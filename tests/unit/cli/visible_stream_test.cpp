@@ -1,5 +1,5 @@
 // Output that a terminal may show.
-#include "visible_stream.h"
+#include "terminal.h"
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,6 @@
-#include "lancet/core/bare_floats.h"
+#include "lancet/core/strict_json.h"
 
 #include <gtest/gtest.h>
-
-#include "lancet/core/strict_json.h"
 
 namespace lancet {
 namespace {

@@ -1,4 +1,4 @@
-#include "lancet/core/heartbeat.h"
+#include "lancet/core/progress.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -8,8 +8,7 @@
 #include <memory>
 #include <string>
 
-#include "lancet/core/progress.h"
-#include "lancet/core/stderr_reporter.h"
+#include "lancet/core/reporter.h"
 
 namespace lancet {
 namespace {

@@ -14,7 +14,7 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "lancet/core/stderr_reporter.h"
+#include "lancet/core/reporter.h"
 
 namespace lancet {
 namespace {

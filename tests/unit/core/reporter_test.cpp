@@ -10,7 +10,6 @@
 #include "lancet/core/error.h"
 #include "lancet/core/parallel.h"
 #include "lancet/core/progress.h"
-#include "lancet/core/stderr_reporter.h"
 
 namespace lancet {
 namespace {

@@ -1,10 +1,8 @@
-#include "lancet/core/visible_text.h"
+#include "lancet/core/strings.h"
 
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
-
-#include "lancet/core/strings.h"
 
 namespace lancet {
 namespace {

@@ -1,4 +1,4 @@
-#include "lancet/core/words.h"
+#include "lancet/core/strings.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "lancet/deltas/editor_state.h"
+#include "lancet/deltas/stream_state.h"
 
 #include <gtest/gtest.h>
 #include <torch/types.h>

@@ -1,4 +1,4 @@
-#include "lancet/distributed/launch_info.h"
+#include "lancet/distributed/rank_session.h"
 
 #include <gtest/gtest.h>
 

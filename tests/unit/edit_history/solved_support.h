@@ -12,7 +12,7 @@
 #include "lancet/core/strings.h"
 #include "lancet/edit_history/downdate.h"
 #include "lancet/editing/solvers.h"
-#include "lancet/statistics/covariance_factor.h"
+#include "lancet/statistics/derived_store.h"
 #include "support/history_support.h"
 
 namespace lancet::testing {

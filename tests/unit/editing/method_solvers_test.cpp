@@ -4,7 +4,7 @@
 
 #include "lancet/core/error.h"
 #include "lancet/editing/solvers.h"
-#include "lancet/statistics/covariance_factor.h"
+#include "lancet/statistics/derived_store.h"
 #include "support/tiny_model.h"
 
 namespace lancet {

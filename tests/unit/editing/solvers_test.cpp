@@ -6,7 +6,7 @@
 #include <torch/types.h>
 
 #include "lancet/core/error.h"
-#include "lancet/statistics/covariance_factor.h"
+#include "lancet/statistics/derived_store.h"
 #include "support/tiny_model.h"
 
 namespace lancet {

@@ -1,4 +1,4 @@
-#include "lancet/job/renamed_keys.h"
+#include "lancet/job/job_config.h"
 
 #include <gtest/gtest.h>
 

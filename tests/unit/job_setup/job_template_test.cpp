@@ -4,7 +4,6 @@
 
 #include "lancet/core/error.h"
 #include "lancet/io/files.h"
-#include "lancet/job_setup/job_defaults.h"
 #include "lancet/job_setup/parse_job.h"
 #include "lancet/job_setup/presets.h"
 #include "support/tiny_model.h"

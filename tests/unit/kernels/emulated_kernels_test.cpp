@@ -12,7 +12,7 @@
 #include <random>
 
 #include "lancet/kernels/decoder_ops.h"
-#include "lancet/kernels/token_loss.h"
+#include "lancet/kernels/linear.h"
 #include "support/kernel_checks.h"
 
 namespace lancet {

@@ -17,7 +17,7 @@
 #include "lancet/core/error.h"
 #include "lancet/core/reporter.h"
 #include "lancet/kernels/decoder_ops.h"
-#include "lancet/runtime/placement.h"
+#include "lancet/runtime/devices.h"
 
 namespace lancet {
 namespace {

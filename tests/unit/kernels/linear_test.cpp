@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-#include "lancet/runtime/placement.h"
+#include "lancet/runtime/devices.h"
 #include "support/host_tensors.h"
 #include "support/kernel_checks.h"
 

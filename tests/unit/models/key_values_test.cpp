@@ -1,4 +1,4 @@
-#include "lancet/models/key_values.h"
+#include "lancet/models/sequence_info.h"
 
 #include <gtest/gtest.h>
 #include <torch/types.h>

@@ -1,5 +1,5 @@
 // Frequencies of rotary embeddings beside the formulas of the papers in plain f64.
-#include "blocks/positions.h"
+#include "blocks/attention.h"
 
 #include <gtest/gtest.h>
 #include <torch/types.h>

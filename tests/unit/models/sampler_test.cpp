@@ -1,4 +1,4 @@
-#include "lancet/models/sampler.h"
+#include "lancet/models/generate.h"
 
 #include <gtest/gtest.h>
 #include <torch/types.h>

@@ -1,4 +1,4 @@
-#include "lancet/models/target_places.h"
+#include "lancet/models/batching.h"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 
 #include "lancet/core/error.h"
 #include "lancet/models/tensor_io.h"
-#include "lancet/runtime/placement.h"
+#include "lancet/runtime/devices.h"
 #include "support/temp_dir.h"
 
 namespace lancet {

@@ -1,5 +1,5 @@
 // What an interrupted run leaves, and who may go on from it.
-#include "lancet/pipeline/edit_progress.h"
+#include "lancet/pipeline/edit_recorder.h"
 
 #include <gtest/gtest.h>
 #include <torch/types.h>

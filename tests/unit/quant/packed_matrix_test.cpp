@@ -6,7 +6,7 @@
 #include <random>
 
 #include "lancet/core/error.h"
-#include "lancet/runtime/placement.h"
+#include "lancet/runtime/devices.h"
 
 namespace lancet {
 namespace {

@@ -1,4 +1,4 @@
-#include "lancet/runtime/host_memory.h"
+#include "lancet/runtime/memory.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "lancet/runtime/memory_watch.h"
+#include "lancet/runtime/memory.h"
 
 #include <gtest/gtest.h>
 #include <torch/types.h>

@@ -1,4 +1,4 @@
-#include "lancet/runtime/numerics.h"
+#include "lancet/runtime/tensor.h"
 
 #include <ATen/Context.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "lancet/runtime/stage_turns.h"
+#include "lancet/runtime/host_workers.h"
 
 #include <gtest/gtest.h>
 

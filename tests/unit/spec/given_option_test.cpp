@@ -4,7 +4,7 @@
 #include "lancet/spec/adapter_spec.h"
 #include "lancet/spec/generate_spec.h"
 #include "lancet/spec/job_spec.h"
-#include "lancet/spec/option_text.h"
+#include "lancet/spec/option.h"
 #include "lancet/spec/undo_spec.h"
 #include "support/core_support.h"
 

@@ -1,4 +1,4 @@
-#include "lancet/statistics/factor_store.h"
+#include "lancet/statistics/derived_store.h"
 
 #include <gtest/gtest.h>
 #include <torch/types.h>

@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "lancet/core/error.h"
-#include "lancet/runtime/placement.h"
+#include "lancet/runtime/devices.h"
 #include "support/temp_dir.h"
 
 namespace lancet {

@@ -6,7 +6,7 @@
 
 #include "lancet/kernels/gram.h"
 #include "lancet/models/batching.h"
-#include "lancet/statistics/corpus.h"
+#include "lancet/statistics/covariance.h"
 #include "support/tiny_model.h"
 
 namespace lancet {

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "lancet/core/error.h"
-#include "lancet/core/heartbeat.h"
+#include "lancet/core/progress.h"
 #include "lancet/models/generate.h"
 #include "support/tiny_model.h"
 

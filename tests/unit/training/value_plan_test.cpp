@@ -1,4 +1,4 @@
-#include "lancet/training/value_plan.h"
+#include "lancet/training/value_memory.h"
 
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>

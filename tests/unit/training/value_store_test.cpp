@@ -1,4 +1,4 @@
-#include "lancet/training/value_store.h"
+#include "lancet/training/values.h"
 
 #include <gtest/gtest.h>
 #include <torch/types.h>
