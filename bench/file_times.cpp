@@ -14,8 +14,8 @@
 #include <thread>
 
 #include "lancet/checkpoint/checkpoint_export.h"
+#include "lancet/models/stored_part.h"
 #include "lancet/models/tensor_io.h"
-#include "lancet/models/tensor_reader.h"
 #include "lancet/plan/model_session.h"
 #include "lancet/runtime/devices.h"
 #include "machine.h"

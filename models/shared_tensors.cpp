@@ -4,7 +4,7 @@
 
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
-#include "lancet/models/tensor_reader.h"
+#include "lancet/models/stored_part.h"
 
 namespace lancet {
 namespace {

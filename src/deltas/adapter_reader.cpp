@@ -12,7 +12,7 @@
 #include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
 #include "lancet/deltas/adapter.h"
-#include "lancet/models/tensor_reader.h"
+#include "lancet/models/tensor_io.h"
 
 namespace lancet {
 namespace {

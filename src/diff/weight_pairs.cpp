@@ -6,7 +6,8 @@
 
 #include "lancet/core/hash.h"
 #include "lancet/core/strings.h"
-#include "lancet/models/tensor_reader.h"
+#include "lancet/models/stored_part.h"
+#include "lancet/models/tensor_io.h"
 
 namespace lancet {
 namespace {

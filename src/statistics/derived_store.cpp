@@ -13,7 +13,7 @@
 #include "lancet/core/strings.h"
 #include "lancet/io/files.h"
 #include "lancet/kernels/gram.h"
-#include "lancet/models/tensor_reader.h"
+#include "lancet/models/tensor_io.h"
 #include "lancet/runtime/communicator.h"
 #include "lancet/runtime/devices.h"
 #include "lancet/statistics/kept_matrices.h"

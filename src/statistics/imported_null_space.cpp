@@ -8,7 +8,7 @@
 #include "lancet/checkpoint/sealed_file.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
-#include "lancet/models/tensor_reader.h"
+#include "lancet/models/tensor_io.h"
 
 namespace lancet {
 namespace {

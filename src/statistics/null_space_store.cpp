@@ -3,7 +3,7 @@
 #include <torch/types.h>
 
 #include "lancet/core/strings.h"
-#include "lancet/models/tensor_reader.h"
+#include "lancet/models/tensor_io.h"
 #include "lancet/statistics/derived_store.h"
 #include "matrix_file.h"
 

@@ -16,7 +16,6 @@
 #include "lancet/core/strings.h"
 #include "lancet/kernels/gram.h"
 #include "lancet/models/tensor_io.h"
-#include "lancet/models/tensor_reader.h"
 #include "lancet/runtime/communicator.h"
 #include "lancet/runtime/devices.h"
 #include "lancet/statistics/gradient_moments.h"

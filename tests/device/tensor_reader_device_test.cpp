@@ -6,7 +6,6 @@
 #include "fake_tensors.h"
 #include "lancet/core/error.h"
 #include "lancet/models/tensor_io.h"
-#include "lancet/models/tensor_reader.h"
 #include "support/fake_device.h"
 #include "support/temp_dir.h"
 

@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "lancet/core/strings.h"
+#include "lancet/models/stored_part.h"
 #include "lancet/models/tensor_io.h"
-#include "lancet/models/tensor_reader.h"
 #include "lancet/statistics/derived_store.h"
 #include "lancet/statistics/null_space_store.h"
 #include "lancet/statistics/spectrum_store.h"

@@ -7,7 +7,6 @@
 
 #include "lancet/core/error.h"
 #include "lancet/models/tensor_io.h"
-#include "lancet/models/tensor_reader.h"
 #include "support/on_device.h"
 #include "support/temp_dir.h"
 

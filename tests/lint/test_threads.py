@@ -11,7 +11,7 @@ THREADS = {
     "src/runtime/memory.cpp": "a ReporterScope",
     "src/distributed/thread_ranks.cpp": "a ReporterScope in each",
     "src/distributed/rank_watch.cpp": "to the reporter that the watch keeps",
-    "models/loading/tensor_reader.cpp": "an upload, which reports nothing",
+    "models/loading/tensor_io.cpp": "an upload, which reports nothing",
     "src/python/worker.cpp": "a ReporterScope",
     "src/http/http_server.cpp": "connections', which read, write and queue; what they report is the program's",
     "src/http/work_queue.cpp": "the work brings a ReporterScope",

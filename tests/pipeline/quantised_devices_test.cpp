@@ -7,7 +7,7 @@
 #include "lancet/core/strings.h"
 #include "lancet/models/batching.h"
 #include "lancet/models/memory.h"
-#include "lancet/models/tensor_reader.h"
+#include "lancet/models/stored_part.h"
 #include "lancet/training/values.h"
 #include "support/edit_run.h"
 #include "support/edit_setup.h"

@@ -7,7 +7,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "lancet/models/tensor_reader.h"
+#include "lancet/models/tensor_io.h"
 
 namespace lancet::testing {
 

@@ -14,8 +14,8 @@
 
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
+#include "lancet/models/stored_part.h"
 #include "lancet/models/tensor_io.h"
-#include "lancet/models/tensor_reader.h"
 #include "lancet/quant/quantise.h"
 #include "lancet/quant_formats/find_packed.h"
 #include "support/answer_jobs.h"

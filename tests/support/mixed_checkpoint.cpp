@@ -11,8 +11,8 @@
 
 #include "lancet/checkpoint/checkpoint_export.h"
 #include "lancet/core/strings.h"
+#include "lancet/models/stored_part.h"
 #include "lancet/models/tensor_io.h"
-#include "lancet/models/tensor_reader.h"
 #include "lancet/quant_formats/find_packed.h"
 #include "lancet/quant_formats/unquantised_modules.h"
 #include "support/answer_jobs.h"

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "lancet/io/files.h"
+#include "lancet/models/stored_part.h"
 #include "lancet/models/tensor_io.h"
-#include "lancet/models/tensor_reader.h"
 
 namespace lancet::testing {
 namespace {

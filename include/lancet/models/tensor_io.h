@@ -1,11 +1,15 @@
-// Conversion between stored bytes and tensors. Defined in weight_loader.cpp.
+// Conversion between stored bytes and tensors.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "lancet/checkpoint/safetensors.h"
 #include "lancet/checkpoint/sealed_file.h"
 #include "lancet/runtime/tensor.h"
 
@@ -31,5 +35,25 @@ std::string hash_of_tensors(const SealedFormat& format, const NamedTensors& tens
 /// All of the file's, in its order, checked, on the host in memory of their own. Throws: CheckpointError as
 /// SealedFile::read(), and for types that no tensor can have.
 NamedTensors load_tensors(const SealedFile& file);
+
+// Reading into tensors on their devices, at the rate of the memory: in parallel, in pieces that stay in the processor's
+// cache, without another copy of the model on the host.
+
+/// What to read, and where to.
+struct TensorRead {
+  TensorView stored;
+  at::Device device;
+  at::ScalarType dtype;
+  Tensor place = {};  ///< place for the numbers, contiguous, of that type and device; undefined: new memory
+};
+
+/// One tensor for each read, contiguous, of memory of its own or at its place: what later becomes of the files does not
+/// matter. Converted on the device where the types differ. `on_bytes` is told the stored bytes read so far, by this
+/// thread. Throws: CheckpointError for types that no weight can have, and for files that cannot be read.
+std::vector<Tensor> read_tensors(std::span<const TensorRead> reads, const std::function<void(int64_t)>& on_bytes);
+
+/// A tensor of the host, with its strides, on `device`: through page-locked memory, since a GPU fetches other memory at
+/// a third of the rate or less. Large matrices go this way. Already there, or on the host: the tensor itself.
+Tensor upload(const Tensor& tensor, at::Device device);
 
 }  // namespace lancet

@@ -1,4 +1,4 @@
-// Small tensors from the host to where they are needed, without anybody waiting. Large ones: models/tensor_reader.h.
+// Small tensors from the host to where they are needed, without anybody waiting. Large ones: models/tensor_io.h.
 #pragma once
 
 #include "lancet/runtime/tensor.h"

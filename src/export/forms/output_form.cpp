@@ -10,8 +10,8 @@
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/io/files.h"
+#include "lancet/models/stored_part.h"
 #include "lancet/models/tensor_io.h"
-#include "lancet/models/tensor_reader.h"
 #include "lancet/models/weight_table.h"
 #include "lancet/runtime/devices.h"
 

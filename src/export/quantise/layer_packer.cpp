@@ -6,8 +6,8 @@
 
 #include "forms/weighted_error.h"
 #include "lancet/core/strings.h"
+#include "lancet/models/stored_part.h"
 #include "lancet/models/tensor_io.h"
-#include "lancet/models/tensor_reader.h"
 #include "lancet/quant/packed_matrix.h"
 #include "lancet/runtime/devices.h"
 

@@ -14,7 +14,7 @@
 #include "lancet/io/files.h"
 #include "lancet/io/json_file.h"
 #include "lancet/io/output_folder.h"
-#include "lancet/models/tensor_reader.h"
+#include "lancet/models/stored_part.h"
 #include "lancet/outcome/report_json.h"
 
 namespace lancet {

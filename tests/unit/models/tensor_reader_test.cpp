@@ -1,4 +1,3 @@
-#include "lancet/models/tensor_reader.h"
 
 #include <gtest/gtest.h>
 #include <torch/types.h>
