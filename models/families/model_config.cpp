@@ -131,14 +131,12 @@ std::vector<int64_t> read_ids(const Json& json, std::string_view key) {
 }
 
 Json parse_object(std::string_view text, std::string_view where) {
-  std::string problem = "another kind of value";
   try {
-    if (Json json = parse_strict_json(text); json.is_object()) return json;
-  } catch (const JsonProblem& found) {
-    problem = found.what();
+    return parse_json_object(text);
+  } catch (const JsonProblem& problem) {
+    throw CheckpointError(
+        cat(where, ": expected a JSON object, got ", problem.what(), ": the file is damaged, download it again"));
   }
-  throw CheckpointError(
-      cat(where, ": expected a JSON object, got ", problem, ": the file is damaged, download it again"));
 }
 
 constexpr int64_t kMostExpertsTogether = 200'000;  // of all layers

@@ -300,22 +300,19 @@ bool has_settings(const OrderedJson& config) {
 /// nullopt: its readers say what is wrong with it.
 std::optional<OrderedJson> parse_config_json(std::string_view text) {
   try {
-    if (OrderedJson config = parse_ordered_json(text); config.is_object()) return config;
+    return parse_ordered_object(text);
   } catch (const JsonProblem&) {
+    return std::nullopt;
   }
-  return std::nullopt;
 }
 
 OrderedJson load_quantize_config(const std::filesystem::path& file) {
-  std::string problem = "another kind of value";
   try {
-    if (OrderedJson settings = parse_ordered_json(MappedFile::open(file)->text()); settings.is_object())
-      return settings;
-  } catch (const JsonProblem& found) {
-    problem = found.what();
+    return parse_ordered_object(MappedFile::open(file)->text());
+  } catch (const JsonProblem& problem) {
+    throw CheckpointError(cat(file.string(), ": expected a JSON object, since config.json has no quantization_config, ",
+                              "got ", problem.what(), "; download the file again"));
   }
-  throw CheckpointError(cat(file.string(), ": expected a JSON object, since config.json has no quantization_config, ",
-                            "got ", problem, "; download the file again"));
 }
 
 }  // namespace

@@ -14,27 +14,18 @@
 #include "lancet/core/strings.h"
 
 namespace lancet::cli {
-namespace {
-
-bool begins_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) != 0x80; }
-
-size_t characters(const std::string& text) {
-  return static_cast<size_t>(std::count_if(text.begin(), text.end(), begins_character));
-}
-
-}  // namespace
 
 std::string format_table(const std::vector<std::vector<std::string>>& rows) {
   std::vector<size_t> widths;
   for (const auto& row : rows) {
     widths.resize(std::max(widths.size(), row.size()));
-    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], characters(row[i]));
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], count_characters(row[i]));
   }
   std::string out;
   for (const auto& row : rows) {
     std::string line;
     for (size_t i = 0; i < row.size(); ++i) {
-      const std::string padding(widths[i] - characters(row[i]), ' ');
+      const std::string padding(widths[i] - count_characters(row[i]), ' ');
       line += (i == 0 ? "  " : "   ") + (i == 0 ? row[i] + padding : padding + row[i]);
     }
     while (!line.empty() && line.back() == ' ') line.pop_back();
@@ -65,11 +56,8 @@ std::string peaks_text(const PeakBytes& peaks) {
 
 std::string one_line(std::string text, size_t width) {
   std::replace(text.begin(), text.end(), '\n', ' ');
-  if (characters(text) <= width) return text;
-  size_t end = 0;
-  for (size_t count = 0; end < text.size(); ++end)
-    if (begins_character(text[end]) && ++count == width) break;
-  return text.substr(0, end) + "…";
+  if (count_characters(text) <= width) return text;
+  return text.substr(0, bytes_of_characters(text, width - 1)) + "…";
 }
 
 namespace {

@@ -157,8 +157,6 @@ namespace {
 /// Time between looks at the clock.
 constexpr std::chrono::milliseconds kLook{250};
 
-double seconds_since(StageTime begin) { return std::chrono::duration<double>(stage_now() - begin).count(); }
-
 }  // namespace
 
 Heartbeat::Heartbeat(std::function<StageProgress()> now) : now_(std::move(now)) {
@@ -178,7 +176,7 @@ bool Heartbeat::is_due() const {
   if (reporter_.progress_style() == ProgressStyle::kNone) return false;
   const std::lock_guard lock(reporter_.mutex_);
   return !reporter_.heartbeats_.empty() && reporter_.heartbeats_.back() == this &&
-         seconds_since(std::max(begun_, reporter_.told_)) >= kHeartbeatSeconds;
+         seconds_between(std::max(begun_, reporter_.told_), stage_now()) >= kHeartbeatSeconds;
 }
 
 void Heartbeat::watch(const std::stop_token& stop) {
@@ -188,7 +186,7 @@ void Heartbeat::watch(const std::stop_token& stop) {
   while (!wake.wait_for(lock, stop, kLook, [&] { return stop.stop_requested(); })) {
     if (!is_due()) continue;
     StageProgress now = now_();
-    now.line += cat("  (running for ", duration_text(seconds_since(begun_)), ")");
+    now.line += cat("  (running for ", duration_text(seconds_between(begun_, stage_now())), ")");
     reporter_.show(now);
   }
 }

@@ -135,6 +135,12 @@ Json parse_with(std::string_view text, int max_depth, const OnRepeatedKey& on_re
 
 void refuse_repeated(const std::string& key, int64_t) { throw JsonProblem(repeated_key_text(key)); }
 
+template <typename Json>
+Json only_object(Json json) {
+  if (!json.is_object()) throw JsonProblem("another kind of value");
+  return json;
+}
+
 }  // namespace
 
 std::string repeated_key_text(std::string_view key) {
@@ -154,6 +160,10 @@ nlohmann::json parse_strict_json(std::string_view text, int max_depth) {
 nlohmann::ordered_json parse_ordered_json(std::string_view text, int max_depth) {
   return parse_with<nlohmann::ordered_json>(text, max_depth, refuse_repeated);
 }
+
+nlohmann::json parse_json_object(std::string_view text) { return only_object(parse_strict_json(text)); }
+
+nlohmann::ordered_json parse_ordered_object(std::string_view text) { return only_object(parse_ordered_json(text)); }
 
 nlohmann::ordered_json parse_ordered_json(std::string_view text, int max_depth, const OnRepeatedKey& on_repeated) {
   return parse_with<nlohmann::ordered_json>(text, max_depth, on_repeated);

@@ -76,6 +76,8 @@ std::optional<int64_t> parse_bytes(std::string_view text) {
   return std::nullopt;
 }
 
+bool is_blank(std::string_view text) { return text.find_first_not_of(kAsciiWhiteSpace) == std::string_view::npos; }
+
 std::vector<std::string> split(std::string_view text, char separator) {
   std::vector<std::string> parts;
   for (size_t begin = 0; begin <= text.size();) {
@@ -89,7 +91,7 @@ std::vector<std::string> split(std::string_view text, char separator) {
 std::string excerpt(std::string_view text, size_t longest_bytes) {
   if (text.size() <= longest_bytes) return std::string(text);
   size_t end = longest_bytes;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
+  while (end > 0 && !begins_character(text[end])) --end;
   return std::string(text.substr(0, end)) + "...";
 }
 
@@ -162,14 +164,35 @@ CodePoint decode_utf8_at(std::string_view text, size_t at) {
   if (bytes == 0 || at + bytes > text.size()) return {};
   char32_t value = static_cast<char32_t>(lead & (0x7F >> bytes));
   for (size_t i = 1; i < bytes; ++i) {
-    const auto byte = static_cast<uint8_t>(text[at + i]);
-    if ((byte & 0xC0) != 0x80) return {};
-    value = (value << 6) | (byte & 0x3F);
+    if (begins_character(text[at + i])) return {};
+    value = (value << 6) | (static_cast<uint8_t>(text[at + i]) & 0x3F);
   }
   const bool overlong = (bytes == 3 && value < 0x800) || (bytes == 4 && value < 0x10000);
   const bool surrogate = value >= 0xD800 && value <= 0xDFFF;
   if (overlong || surrogate || value > 0x10FFFF) return {};
   return {value, bytes};
+}
+
+std::optional<size_t> first_invalid_utf8(std::string_view text) {
+  for (size_t at = 0; at < text.size();) {
+    const size_t bytes = decode_utf8_at(text, at).bytes;
+    if (bytes == 0) return at;
+    at += bytes;
+  }
+  return std::nullopt;
+}
+
+size_t count_characters(std::string_view text) {
+  return static_cast<size_t>(std::count_if(text.begin(), text.end(), begins_character));
+}
+
+size_t bytes_of_characters(std::string_view text, size_t count) {
+  size_t at = 0;
+  while (at < text.size()) {
+    if (begins_character(text[at]) && count-- == 0) break;
+    ++at;
+  }
+  return at;
 }
 
 namespace {

@@ -63,14 +63,13 @@ struct Scale {
 AdapterJson read_adapter_json(const fs::path& path) {
   constexpr uint64_t kLargest = 16'000'000;
   const auto file = MappedFile::open(path);
-  std::string problem = "another kind of value";
   if (file->bytes().size() > kLargest) throw CheckpointError(cat(path.string(), ": expected at most 16 MB, got more"));
   try {
-    if (AdapterJson json = parse_strict_json(file->text()); json.is_object()) return json;
-  } catch (const JsonProblem& found) {
-    problem = found.what();
+    return parse_json_object(file->text());
+  } catch (const JsonProblem& problem) {
+    throw CheckpointError(
+        cat(path.string(), ": expected a JSON object, got ", problem.what(), "; take the adapter again"));
   }
-  throw CheckpointError(cat(path.string(), ": expected a JSON object, got ", problem, "; take the adapter again"));
 }
 
 /// Empty: the factors are added to the model's matrices as they are.

@@ -29,17 +29,6 @@ constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 constexpr size_t kLongestLine = 16'000'000;
 
 /// Returns the place where the text stops being UTF-8; npos when it is UTF-8 to the end.
-size_t first_invalid_byte(std::string_view text) {
-  for (size_t at = 0; at < text.size();) {
-    const size_t length = decode_utf8_at(text, at).bytes;
-    if (length == 0) return at;
-    at += length;
-  }
-  return std::string_view::npos;
-}
-
-bool is_blank(std::string_view text) { return text.find_first_not_of(" \t\r\n\v\f") == std::string_view::npos; }
-
 /// "text" of one line of a .jsonl file. `where`: file and line.
 std::string parse_document(std::string_view line, const std::string& where) {
   nlohmann::json document;
@@ -131,8 +120,8 @@ std::optional<std::string> DocumentReader::next() {
       if (is_blank(document)) continue;
       return document;
     }
-    if (const size_t at = first_invalid_byte(line); at != std::string::npos)
-      throw ConfigError(cat(where, ": expected UTF-8, got an invalid byte at position ", at,
+    if (const auto at = first_invalid_utf8(line))
+      throw ConfigError(cat(where, ": expected UTF-8, got an invalid byte at position ", *at,
                             " of the line; convert the file, for example with iconv"));
     return line;
   }

@@ -153,22 +153,6 @@ namespace {
 
 constexpr double kLetter = 6.6;  // mean width at 12 px of the fonts that readers have
 
-bool begins_letter(char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }
-
-size_t letters_of(std::string_view text) {
-  return static_cast<size_t>(std::count_if(text.begin(), text.end(), begins_letter));
-}
-
-/// Bytes of the first n letters.
-size_t bytes_of_letters(std::string_view text, size_t n) {
-  size_t at = 0;
-  while (at < text.size()) {
-    if (begins_letter(text[at]) && n-- == 0) break;
-    ++at;
-  }
-  return at;
-}
-
 }  // namespace
 
 std::string escaped(std::string_view text) {
@@ -210,14 +194,14 @@ std::string svg_text(const SvgText& place, std::string_view text) {
              "\" text-anchor=\"", place.anchor, "\">", escaped(text), "</text>\n");
 }
 
-double text_width(std::string_view text) { return kLetter * static_cast<double>(letters_of(text)); }
+double text_width(std::string_view text) { return kLetter * static_cast<double>(count_characters(text)); }
 
 std::string fitted(const std::string& text, double width) {
   const auto most = static_cast<size_t>(std::max(3.0, width / kLetter));
-  const size_t n = letters_of(text);
+  const size_t n = count_characters(text);
   if (n <= most) return text;
   const size_t begin = (most - 1) / 2, end = most - 1 - begin;
-  return text.substr(0, bytes_of_letters(text, begin)) + "…" + text.substr(bytes_of_letters(text, n - end));
+  return text.substr(0, bytes_of_characters(text, begin)) + "…" + text.substr(bytes_of_characters(text, n - end));
 }
 
 double below_heading(const SvgFrame& frame) { return frame.subtitle.empty() ? 16 : 33; }

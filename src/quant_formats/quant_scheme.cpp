@@ -96,14 +96,12 @@ std::vector<std::string> QuantScheme::aside_names(std::string_view module) const
 }
 
 OrderedJson parse_config(std::string_view text, std::string_view where) {
-  std::string problem = "another kind of value";
   try {
-    if (OrderedJson json = parse_ordered_json(text); json.is_object()) return json;
-  } catch (const JsonProblem& found) {
-    problem = found.what();
+    return parse_ordered_object(text);
+  } catch (const JsonProblem& problem) {
+    throw CheckpointError(
+        cat(where, ": expected a JSON object, got ", problem.what(), ": the file is damaged, download it again"));
   }
-  throw CheckpointError(
-      cat(where, ": expected a JSON object, got ", problem, ": the file is damaged, download it again"));
 }
 
 std::vector<SettingsPlace> find_settings(const OrderedJson& config) {

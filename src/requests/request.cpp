@@ -68,9 +68,8 @@ std::string to_json_line(const EditRequest& request) {
 namespace {
 
 constexpr size_t kShown = 3;
-constexpr std::string_view kWhiteSpace = " \t\n\r\f\v";
 
-bool is_white(char c) { return kWhiteSpace.find(c) != std::string_view::npos; }
+bool is_white(char c) { return kAsciiWhiteSpace.find(c) != std::string_view::npos; }
 
 bool ends_white(std::string_view text) { return !text.empty() && is_white(text.back()); }
 
@@ -85,7 +84,7 @@ std::string stray_text(const EditRequest& request) {
   const auto shown = [](const char* name, std::string_view text) {
     constexpr size_t kLongest = 60;  // its end matters
     size_t begin = text.size() > kLongest ? text.size() - kLongest : 0;
-    while (begin > 0 && begin < text.size() && (static_cast<unsigned char>(text[begin]) & 0xc0) == 0x80) ++begin;
+    while (begin > 0 && begin < text.size() && !begins_character(text[begin])) ++begin;
     return cat(name, " \"", begin > 0 ? "..." : "", text.substr(begin), "\"");
   };
   if (ends_white(request.prompt.text)) return shown("prompt", request.prompt.text);
@@ -151,12 +150,11 @@ bool can_join(const EditRequest& one, const EditRequest& other) {
 }  // namespace
 
 std::string evenly_spaced(std::string_view text) {
-  constexpr std::string_view kWhite = " \t\r\n\v\f";
   std::string out;
-  for (size_t at = text.find_first_not_of(kWhite); at != std::string_view::npos;) {
-    const size_t end = std::min(text.find_first_of(kWhite, at), text.size());
+  for (size_t at = text.find_first_not_of(kAsciiWhiteSpace); at != std::string_view::npos;) {
+    const size_t end = std::min(text.find_first_of(kAsciiWhiteSpace, at), text.size());
     out += cat(out.empty() ? "" : " ", text.substr(at, end - at));
-    at = text.find_first_not_of(kWhite, end);
+    at = text.find_first_not_of(kAsciiWhiteSpace, end);
   }
   return out;
 }

@@ -39,7 +39,7 @@ std::string_view stripped(std::string_view text) {
   while (!text.empty() && is_blank_at(0)) text.remove_prefix(utf8_bytes(text[0]));
   while (!text.empty()) {
     size_t last = text.size() - 1;
-    while (last > 0 && (static_cast<uint8_t>(text[last]) & 0xC0) == 0x80) --last;
+    while (last > 0 && !begins_character(text[last])) --last;
     if (!is_blank_at(last)) break;
     text = text.substr(0, last);
   }

@@ -22,7 +22,7 @@ ByteSpan span_of(size_t begin, size_t size) {
   return {static_cast<int64_t>(begin), static_cast<int64_t>(begin + size)};
 }
 
-bool is_blank(char character) { return std::string_view(" \t\n\r\f\v").find(character) != std::string_view::npos; }
+bool is_white(char character) { return kAsciiWhiteSpace.find(character) != std::string_view::npos; }
 
 /// Whether what follows is the beginning of a line or of a chat's answer, and so has no space before it.
 bool begins_anew_after(std::string_view prompt) { return prompt.ends_with('\n') || prompt.ends_with("|>"); }
@@ -41,7 +41,7 @@ size_t merging_token(const Encoding& full, const std::vector<TokenId>& prompt, i
 /// How many of the tokens of `full_text`, its first, hold text of the prompt, when besides that they hold no more than
 /// the space after it. Not where the prompt ends in a space of its own: its last token would hold two.
 std::optional<size_t> tokens_up_to_space(const Encoding& full, std::string_view full_text, size_t prompt_size) {
-  if (prompt_size == 0 || is_blank(full_text[prompt_size - 1]) || full_text[prompt_size] != ' ') return std::nullopt;
+  if (prompt_size == 0 || is_white(full_text[prompt_size - 1]) || full_text[prompt_size] != ' ') return std::nullopt;
   const auto end = static_cast<int64_t>(prompt_size);
   const auto target =
       std::find_if(full.spans.begin(), full.spans.end(), [&](ByteSpan span) { return span.begin >= end; });
@@ -134,7 +134,7 @@ LocatedPrompt locate_by_count(const Tokenizer& tokenizer, const SubjectPrompt& p
 ContinuedPrompt continue_prompt(const Tokenizer& tokenizer, std::string_view prompt_text, std::string_view target,
                                 std::string_view where) {
   if (target.empty()) throw ConfigError(cat(where, ": the target is empty"));
-  const bool has_own_space = is_blank(target.front()) || begins_anew_after(prompt_text);
+  const bool has_own_space = is_white(target.front()) || begins_anew_after(prompt_text);
   const std::string full_text = cat(prompt_text, has_own_space ? "" : " ", target);
   // Without special tokens: an EOS after the prompt would never be followed by the target.
   const std::vector<TokenId> prompt = tokenizer.ids(prompt_text, SpecialTokens::kNone);

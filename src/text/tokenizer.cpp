@@ -50,7 +50,7 @@ NormalizedText::NormalizedText(std::string_view text, size_t begin, size_t end)
 ByteSpan NormalizedText::origin_of(size_t at) const {
   if (!origin_.empty()) return origin_[at];
   size_t begin = at;
-  while (begin > 0 && (static_cast<uint8_t>(text_[begin]) & 0xC0) == 0x80) --begin;
+  while (begin > 0 && !begins_character(text_[begin])) --begin;
   return {first_ + static_cast<int64_t>(begin), first_ + static_cast<int64_t>(begin + utf8_bytes(text_[begin]))};
 }
 

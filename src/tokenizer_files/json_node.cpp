@@ -110,15 +110,6 @@ std::string replace_by(std::string_view bytes, size_t (*broken)(std::string_view
 
 }  // namespace
 
-std::optional<size_t> first_invalid_utf8(std::string_view text) {
-  for (size_t at = 0; at < text.size();) {
-    const size_t bytes = decode_utf8_at(text, at).bytes;
-    if (bytes == 0) return at;
-    at += bytes;
-  }
-  return std::nullopt;
-}
-
 void require_utf8(std::string_view text) {
   if (const auto at = first_invalid_utf8(text)) {
     throw TokenizerError(

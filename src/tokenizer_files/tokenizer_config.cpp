@@ -139,7 +139,7 @@ size_t white_space_after(std::string_view text, size_t at) {
 size_t white_space_before(std::string_view text, size_t at, size_t limit) {
   while (at > limit) {
     size_t lead = at - 1;
-    while (lead > limit && (static_cast<uint8_t>(text[lead]) & 0xC0) == 0x80) --lead;
+    while (lead > limit && !begins_character(text[lead])) --lead;
     if (!is_white_space(decode_utf8_at(text, lead).value)) break;
     at = lead;
   }

@@ -25,6 +25,10 @@ nlohmann::json parse_strict_json(std::string_view text, int max_depth = kUsualJs
 /// Parses likewise, but with keys in the order of the text; also for an object of more than 65,536 keys.
 nlohmann::ordered_json parse_ordered_json(std::string_view text, int max_depth = kUsualJsonDepth);
 
+/// Parse likewise what is an object. Throw: JsonProblem "another kind of value" too.
+nlohmann::json parse_json_object(std::string_view text);
+nlohmann::ordered_json parse_ordered_object(std::string_view text);
+
 /// A key, and the number of the outermost list's element that it lies in.
 using OnRepeatedKey = std::function<void(const std::string& key, int64_t element)>;
 /// Parses likewise, but tells of a key that stands twice in an object; its last value is kept.

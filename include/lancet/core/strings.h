@@ -56,6 +56,12 @@ std::optional<int64_t> parse_whole_number(std::string_view text);
 /// B, kB, MB, GB, TB (powers of 1000), KiB, MiB, GiB, TiB (powers of 1024).
 std::optional<int64_t> parse_bytes(std::string_view text);
 
+/// White space of ASCII.
+inline constexpr std::string_view kAsciiWhiteSpace = " \t\n\r\f\v";
+
+/// Whether the text has nothing but white space.
+bool is_blank(std::string_view text);
+
 /// The parts between separators, without the blanks around them: "a, b" -> {"a", "b"}.
 std::vector<std::string> split(std::string_view text, char separator);
 
@@ -104,6 +110,17 @@ CodePoint decode_utf8_at(std::string_view text, size_t at);
 
 /// How long a character is that begins with `lead`; 0: none does.
 size_t announced_utf8_bytes(char lead);
+
+/// Byte position of the first byte that is not part of valid UTF-8.
+std::optional<size_t> first_invalid_utf8(std::string_view text);
+
+/// Whether the byte is no later part of a character.
+constexpr bool begins_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) != 0x80; }
+
+size_t count_characters(std::string_view text);
+
+/// Bytes of the first `count` characters; all of the text's where it has fewer.
+size_t bytes_of_characters(std::string_view text, size_t count);
 
 // Text of files and models on its way to a person: a terminal must not obey it.
 

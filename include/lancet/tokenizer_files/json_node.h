@@ -64,9 +64,6 @@ class JsonNode {
 
 // UTF-8 as the tokenizers need it: strict validity, white space, and bytes that may not be text.
 
-/// Byte position of the first byte that is not part of valid UTF-8.
-std::optional<size_t> first_invalid_utf8(std::string_view text);
-
 /// Throws: TokenizerError with the byte position.
 void require_utf8(std::string_view text);
 

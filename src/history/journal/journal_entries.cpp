@@ -15,27 +15,6 @@
 namespace lancet {
 namespace {
 
-/// A number of another kind would be cut to one.
-int64_t whole_number(const EntryJson& json) {
-  if (!json.is_number_integer() ||
-      (json.is_number_unsigned() && json.get<uint64_t>() > std::numeric_limits<int64_t>::max()))
-    throw ConfigError(cat("expected a whole number, got ", printable(json.dump())));
-  return json.get<int64_t>();
-}
-
-size_t count_of(const EntryJson& json) {
-  const int64_t count = whole_number(json);
-  if (count < 0) throw ConfigError(cat("expected a number from 0 on, got ", count));
-  return static_cast<size_t>(count);
-}
-
-std::vector<int64_t> whole_numbers(const EntryJson& list) {
-  if (!list.is_array()) throw ConfigError(cat("expected a list of whole numbers, got ", printable(list.dump())));
-  std::vector<int64_t> numbers;
-  for (const EntryJson& number : list) numbers.push_back(whole_number(number));
-  return numbers;
-}
-
 EntryJson shares_json(const std::map<std::string, double>& shares) {
   EntryJson json = EntryJson::object();
   for (const auto& [metric, share] : shares) json[metric] = share;
@@ -64,9 +43,9 @@ EntryJson record_json(const EditRecord& edit) {
 EditRecord record_of(const EntryJson& json) {
   EditRecord edit;
   edit.request = parse_json_line(json.at("request").dump());
-  edit.prompt_ids = whole_numbers(json.at("prompt_ids"));
-  edit.target_ids = whole_numbers(json.at("target_ids"));
-  edit.lookup = whole_number(json.at("lookup"));
+  edit.prompt_ids = json.at("prompt_ids").get<std::vector<int64_t>>();
+  edit.target_ids = json.at("target_ids").get<std::vector<int64_t>>();
+  edit.lookup = json.at("lookup");
   if (edit.lookup < -1 || edit.lookup >= static_cast<int64_t>(edit.prompt_ids.size()))
     throw ConfigError(cat("lookup: expected a place among ", edit.prompt_ids.size(), " ids, got ", edit.lookup));
   return edit;
@@ -112,10 +91,10 @@ EntryJson to_entry(const BatchEntry& batch) {
 
 BatchEntry batch_of_entry(const EntryJson& entry) {
   BatchEntry batch;
-  batch.setting = count_of(entry.at("setting"));
+  batch.setting = entry.at("setting");
   batch.when = entry.at("when");
   for (const EntryJson& edit : entry.at("edits")) batch.edits.push_back(record_of(edit));
-  batch.columns = whole_numbers(entry.at("columns"));
+  batch.columns = entry.at("columns").get<std::vector<int64_t>>();
   for (const int64_t column : batch.columns)
     if (column < 0 || column >= static_cast<int64_t>(batch.edits.size()))
       throw ConfigError(cat("columns: expected places among ", batch.edits.size(), " edits, got ", column));
@@ -171,7 +150,7 @@ UndoEntry undo_of_entry(const EntryJson& entry) {
   const std::optional<UndoMode> mode = find_undo_mode(name);
   if (!mode) throw ConfigError(cat("mode: expected last, downdate or replay, got ", name));
   undo.mode = *mode;
-  undo.keeps = count_of(entry.at("keeps"));
+  undo.keeps = entry.at("keeps");
   undo.edits = entry.at("edits").get<std::vector<std::string>>();
   undo.approximation = entry.at("gives_up");
   return undo;
@@ -217,7 +196,7 @@ constexpr EntryField kEntryFields[] = {
     {entry_kind::kBatch, "changes", EntryType::kText},
     {entry_kind::kBatch, "solved", EntryType::kText},
     {entry_kind::kBatch, "weights[]", EntryType::kPair},
-    // to_record() writes it (run/batch_report.h); numbers that were not finite are null
+    // to_record() writes it (outcome/batch_report.h); numbers that were not finite are null
     {entry_kind::kBatch, "report?.seconds", EntryType::kNumber},
     {entry_kind::kBatch, "report?.outcome.requests[][0]", EntryType::kCount},
     {entry_kind::kBatch, "report?.outcome.requests[][1]", EntryType::kNumberOrNull},

@@ -28,7 +28,8 @@ EntryJson to_entry(const UndoEntry& undo);
 EntryJson measure_entry(const std::string& on, const std::vector<WeightHash>& weights,
                         const std::map<std::string, MeasuredEdit>& edits);
 
-/// The inverse ones. Throw: nlohmann's exceptions and ConfigError for what no entry has.
+/// The inverse ones, of what check_entry() let pass. Throw: nlohmann's exceptions and ConfigError for what no entry
+/// has.
 JournalBase base_of_entry(const EntryJson& entry);
 EditSetting setting_of_entry(const EntryJson& entry);
 /// Returns the weights of a batch or a measure.

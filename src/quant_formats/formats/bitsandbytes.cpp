@@ -88,9 +88,7 @@ void read_record(PartFinder& finder, PackedSpec& spec) {
   if (info->end - info->begin > kLongestRecord)
     return finder.problem(tensor, cat("expected a record of at most ", kLongestRecord, " bytes"));
   try {
-    const Record record = parse_strict_json(finder.bytes(*info));
-    if (record.is_object()) return check_record(finder, spec, tensor, record);
-    finder.problem(tensor, "expected a JSON object, got another kind of value");
+    check_record(finder, spec, tensor, parse_json_object(finder.bytes(*info)));
   } catch (const JsonProblem& problem) {
     finder.problem(tensor, cat("expected a JSON object, got ", problem.what()));
   }

@@ -34,13 +34,7 @@ EditRequest read_question(RecordReader& reader) {
 /// {subject, prompt with {}, target} of each triple that the text was taken apart to.
 std::vector<Probe> read_triples(RecordReader& reader, const Field& triples) {
   std::vector<Probe> facts;
-  if (!triples) return facts;
-  if (!triples.value->is_array()) {
-    reader.problem(triples.path, cat("expected a list of {subject, prompt, target}, got ", shown(*triples.value)));
-    return facts;
-  }
-  for (size_t i = 0; i < triples.value->size(); ++i) {
-    const Field triple = triples.at(i);
+  for (const Field& triple : reader.elements(triples, "{subject, prompt, target}")) {
     const std::optional<std::string> subject = reader.text(triple.at("subject")),
                                      prompt = reader.text(triple.at("prompt"));
     std::vector<std::string> answers = reader.answers(triple.at("target"));

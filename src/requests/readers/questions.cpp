@@ -44,17 +44,12 @@ std::vector<EditRequest> parse_wikibio(RecordReader& reader) {
 std::vector<EditRequest> parse_qaedit(RecordReader& reader) {
   EditRequest request = read_question(reader, "prompt", "target");
   request.paraphrases = reader.texts(reader.field("rephrase"));
-  const Field locality = reader.field("locality");
   std::vector<Probe> probes;
-  if (locality && !locality.value->is_array())
-    reader.problem("locality", cat("expected a list of {loc, loc_ans}, got ", shown(*locality.value)));
-  else if (locality)
-    for (size_t i = 0; i < locality.value->size(); ++i) {
-      const Field item = locality.at(i);
-      if (item && !item.value->is_object())
-        reader.problem(item.path, cat("expected {loc, loc_ans}, got ", shown(*item.value)));
-      for (Probe& probe : read_probe(reader, item.at("loc"), item.at("loc_ans"))) probes.push_back(std::move(probe));
-    }
+  for (const Field& item : reader.elements(reader.field("locality"), "{loc, loc_ans}")) {
+    if (item && !item.value->is_object())
+      reader.problem(item.path, cat("expected {loc, loc_ans}, got ", shown(*item.value)));
+    for (Probe& probe : read_probe(reader, item.at("loc"), item.at("loc_ans"))) probes.push_back(std::move(probe));
+  }
   add_section(request.locality, "loc", std::move(probes));
   return {std::move(request)};
 }

@@ -12,8 +12,6 @@ namespace {
 
 constexpr std::array kIdKeys{"id", "case_id", "known_id"};
 
-bool is_blank(std::string_view text) { return text.find_first_not_of(" \t\r\n\v\f") == std::string_view::npos; }
-
 bool has_place(std::string_view text) { return text.find("{}") != std::string_view::npos; }
 
 /// Characters for 100 thousand tokens and more: beyond any model's positions. Found before it is made into tokens,
@@ -154,6 +152,17 @@ std::optional<std::string> RecordReader::required(const Field& field, std::strin
   return text(field);
 }
 
+std::vector<Field> RecordReader::elements(const Field& list, std::string_view of) {
+  std::vector<Field> out;
+  if (!list) return out;
+  if (!list.value->is_array()) {
+    problem(list.path, cat("expected a list of ", of, ", got ", shown(*list.value)));
+    return out;
+  }
+  for (size_t i = 0; i < list.value->size(); ++i) out.push_back(list.at(i));
+  return out;
+}
+
 std::vector<std::string> RecordReader::texts(const Field& field) {
   std::vector<std::string> out;
   if (!field) return out;
@@ -277,13 +286,7 @@ std::vector<Probe> read_paired(RecordReader& reader, const Field& prompts, const
 
 std::vector<Probe> read_probes(RecordReader& reader, const Field& list) {
   std::vector<Probe> probes;
-  if (!list) return probes;
-  if (!list.value->is_array()) {
-    reader.problem(list.path, cat("expected a list of {prompt, answers}, got ", shown(*list.value)));
-    return probes;
-  }
-  for (size_t i = 0; i < list.value->size(); ++i) {
-    const Field item = list.at(i);
+  for (const Field& item : reader.elements(list, "{prompt, answers}")) {
     if (!item) continue;
     const Field prompt = item.at("prompt");
     if (!item.value->is_object())

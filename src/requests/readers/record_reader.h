@@ -92,6 +92,8 @@ class RecordReader {
   /// The keys are names of the same field, of which a record has one.
   Field one_of(std::initializer_list<const char*> keys);
 
+  /// The elements of a list, a null as an absent one; none and a problem for anything else. `of`: "{prompt, answers}".
+  std::vector<Field> elements(const Field& list, std::string_view of);
   /// Reads a text that is not blank.
   std::optional<std::string> text(const Field& field);
   /// Reads likewise; empty and a problem when it is absent. `expected`: "text (what the model shall answer)".

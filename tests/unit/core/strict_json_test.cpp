@@ -10,13 +10,18 @@
 namespace lancet {
 namespace {
 
-std::string json_refusal(const std::string& text, int max_depth = kUsualJsonDepth) {
+template <typename Parse>
+std::string json_problem(const Parse& parse) {
   try {
-    parse_strict_json(text, max_depth);
+    parse();
   } catch (const JsonProblem& problem) {
     return problem.what();
   }
   return "";
+}
+
+std::string json_refusal(const std::string& text, int max_depth = kUsualJsonDepth) {
+  return json_problem([&] { parse_strict_json(text, max_depth); });
 }
 
 TEST(StrictJson, GivesWhatTheTextSays) {
@@ -31,6 +36,15 @@ TEST(StrictJson, RefusesWhatIsNoJsonInWordsOfOneLine) {
   EXPECT_EQ(json_refusal("[1e999]").find("not valid JSON: "), 0U);
   EXPECT_EQ(json_refusal("[\"\x01\"]").find('\x01'), std::string::npos);
   EXPECT_LT(json_refusal("[\"" + std::string(100'000, 'x')).size(), 400U);
+}
+
+TEST(StrictJson, AnObjectIsNoOtherValue) {
+  EXPECT_EQ(parse_json_object("{\"a\": 1}").at("a"), 1);
+  EXPECT_EQ(parse_ordered_object("{\"b\": 1, \"a\": 2}").begin().key(), "b");
+  for (const std::string text : {"[]", "1", "null", "\"a\""}) {
+    EXPECT_EQ(json_problem([&] { parse_json_object(text); }), "another kind of value") << text;
+    EXPECT_EQ(json_problem([&] { parse_ordered_object(text); }), "another kind of value") << text;
+  }
 }
 
 TEST(StrictJson, RefusesAKeyThatStandsTwiceInOneObject) {

@@ -79,6 +79,30 @@ TEST(Strings, ExcerptsEndAtACharacter) {
   EXPECT_EQ(excerpt("\xf0\x9f\x98\x80", 2), "...");
 }
 
+TEST(Strings, CharactersAreCountedWhereTheyBegin) {
+  const std::string text =
+      "a\xe2\x82\xac"
+      "b\xf0\x9f\x98\x80";  // 1 + 3 + 1 + 4 bytes
+  EXPECT_EQ(count_characters(text), 4U);
+  EXPECT_EQ(count_characters(""), 0U);
+  const std::vector<size_t> ends{0, 1, 4, 5, 9, 9};
+  for (size_t count = 0; count < ends.size(); ++count)
+    EXPECT_EQ(bytes_of_characters(text, count), ends[count]) << count;
+}
+
+TEST(Strings, TheFirstInvalidByteIsFound) {
+  EXPECT_EQ(first_invalid_utf8("a\xe2\x82\xac"), std::nullopt);
+  EXPECT_EQ(first_invalid_utf8("a\xe2\x82"), 1U);
+  EXPECT_EQ(first_invalid_utf8("ab\xff"), 2U);
+}
+
+TEST(Strings, BlankIsWhiteSpaceAlone) {
+  EXPECT_TRUE(is_blank(""));
+  EXPECT_TRUE(is_blank(" \t\n\r\f\v"));
+  EXPECT_FALSE(is_blank("  . "));
+  EXPECT_FALSE(is_blank("\xc2\xa0"));
+}
+
 TEST(Strings, NearestFindsTheSlipOfTheHand) {
   const std::vector<std::string> keys{"covariance_weight", "layers", "lr", "method", "values"};
   EXPECT_EQ(nearest("covariance_wieght", keys), "covariance_weight");
