@@ -19,24 +19,6 @@ FENCE = re.compile(r"\s*(```|~~~)")
 LINK = re.compile(r"!?\[[^\]]*\]\(\s*([^)\s]+)[^)]*\)")
 
 
-# Words that a page may have, by `wc -w`. Who has more to say takes something away, or finds it another place.
-WORDS = {
-    "docs/architecture.md": 3200,
-    "docs/benchmarks.md": 1500,
-    "docs/distributed.md": 1350,
-    "docs/gpus.md": 600,
-    "docs/job-file.md": 1300,
-    "docs/methods.md": 3050,
-    "docs/metrics.md": 1560,
-    "docs/reliability.md": 600,
-    "docs/report.md": 1300,
-    "CONTRIBUTING.md": 1600,
-}
-WORDS_OF_A_ROOM = 700
-GENERATED = ("docs/options.md", "docs/model-classes.md")  # grow with options, and with transformers
-WORDS_OF_ALL = 32550  # but for those pages
-
-
 def name_of(page):
     return page.relative_to(REPOSITORY).as_posix()
 
@@ -146,15 +128,6 @@ def test_names_of_the_code_are_the_codes():
     pages = [REPOSITORY / "docs/architecture.md", REPOSITORY / "CONTRIBUTING.md", *ROOM_PAGES]
     assert len(pages) > 15 and len(words) > 5000
     report([problem for page in pages for problem in name_problems(name_of(page), page.read_text(), words, lambda path: (REPOSITORY / path).exists())])
-
-
-def test_pages_have_no_more_words_than_they_may():
-    allowed = {name_of(page): WORDS_OF_A_ROOM for page in ROOM_PAGES} | WORDS
-    found = {name_of(page): len(page.read_text().split()) for page in PAGES}
-    assert set(allowed) <= set(found) and len(allowed) > 20 and min(found.values()) > 50
-    total = sum(words for name, words in found.items() if name not in GENERATED)
-    over = [f"{name}: {found[name]} words, at most {most}" for name, most in allowed.items() if found[name] > most]
-    report(over + [f"all pages: {total} words, at most {WORDS_OF_ALL}"] * (total > WORDS_OF_ALL))
 
 
 def test_the_version_is_the_same_everywhere():
