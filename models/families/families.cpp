@@ -11,31 +11,25 @@ constexpr std::string_view kUnderstood[] = {
     "architectures", "model_type",   "vocab_size",          "tie_word_embeddings", "torch_dtype", "dtype",
     "bos_token_id",  "eos_token_id", "quantization_config", "compression_config"};  // the last two: QuantScheme's
 
-/// Keys of training and bookkeeping.
-constexpr std::string_view kHarmless[] = {"_name_or_path",
-                                          "attention_dropout",
-                                          "initializer_range",
-                                          "pad_token_id",
-                                          "pretraining_tp",
-                                          "transformers_version",
-                                          "use_cache",
-                                          "output_attentions",
-                                          "output_hidden_states",
-                                          "return_dict",
-                                          "return_dict_in_generate",
-                                          "chunk_size_feed_forward",
-                                          "is_encoder_decoder",
-                                          "id2label",
-                                          "label2id",
-                                          "problem_type",
+/// Keys of training and bookkeeping. Those of transformers' base class are in transformers_keys.json; here are those of
+/// its earlier versions, what most configuration classes have, and what other programs write.
+constexpr std::string_view kHarmless[] = {"pretraining_tp",
+                                          "output_router_logits",
+                                          "router_aux_loss_coef",
+                                          "torchscript",
+                                          "use_bfloat16",
+                                          "tf_legacy_loss",
+                                          "tie_encoder_decoder",
+                                          "cross_attention_hidden_size",
+                                          "tokenizer_class",
+                                          "prefix",
+                                          "sep_token_id",
                                           "task_specific_params",
                                           "finetuning_task",
-                                          "_attn_implementation",
-                                          "_attn_implementation_autoset",
+                                          "gradient_checkpointing",
                                           "unsloth_version",
                                           "unsloth_fixed",
-                                          "auto_map",
-                                          "_commit_hash"};
+                                          "auto_map"};
 
 constexpr std::string_view kRefused[] = {"attn_logit_softcapping",
                                          "final_logit_softcapping",
@@ -51,7 +45,8 @@ constexpr std::string_view kRefused[] = {"attn_logit_softcapping",
                                          "is_decoder",
                                          "use_bidirectional_attention",
                                          "scale_attn_by_inverse_layer_idx",
-                                         "reorder_and_upcast_attn"};
+                                         "reorder_and_upcast_attn",
+                                         "pruned_heads"};
 
 constexpr auto places_of(const auto&... families) { return std::array{&families...}; }
 

@@ -1,34 +1,38 @@
 #include "lancet/models/model_config.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "config_reader.h"
+#include "keys/config_keys.h"
 #include "lancet/core/error.h"
+#include "lancet/core/reporter.h"
 #include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
 #include "lancet/io/files.h"
+#include "lancet/models/unread_keys.h"
 #include "weight_rows.h"
 
 namespace lancet {
 namespace {
 
 using Json = nlohmann::json;
-using Keys = std::span<const std::string_view>;
 
-bool contains(Keys keys, std::string_view key) { return std::find(keys.begin(), keys.end(), key) != keys.end(); }
+bool has_name(const NameList& names, std::string_view name) { return std::ranges::find(names, name) != names.end(); }
 
-bool is_known(const Family& family, std::string_view key) {
-  return contains(common_understood_keys(), key) || contains(common_harmless_keys(), key) ||
-         contains(family.understood_keys, key) || contains(family.harmless_keys, key);
+std::string lowered(std::string_view text) {
+  std::string lower(text);
+  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  return lower;
 }
 
 /// Keys of a configuration that a family knows nothing of, and that say something.
 std::vector<std::string> unknown_keys(const Json& json, const Family& family) {
   std::vector<std::string> unknown;
   for (const auto& [key, value] : json.items())
-    if (!is_known(family, key) && !value.is_null() && value != Json(false)) unknown.push_back(key);
+    if (!is_known(family, key) && !says_nothing(key, value)) unknown.push_back(key);
   return unknown;
 }
 
@@ -65,38 +69,44 @@ std::string unknown_family(const Json& json, const std::string& name, std::span<
              join(known));
 }
 
-const Family* find_family(const Json& json, ConfigReader& keys, std::vector<std::string>& problems) {
-  std::string architecture;
-  if (const Json* list = keys.find("architectures");
-      list != nullptr && list->is_array() && list->size() == 1 && (*list)[0].is_string())
-    architecture = (*list)[0].get<std::string>();
-  const std::string model_type = keys.text("model_type", "");
-  std::vector<std::string> known;
-  for (const Family* family : families()) {
-    if (contains(family->architectures, architecture) ||
-        (!keys.has("architectures") && contains(family->model_types, model_type)))
-      return family;
-    known.emplace_back(family->architectures.front());
-  }
-  problems.push_back(unknown_family(json, architecture.empty() ? model_type : architecture, known));
+/// The family that reads checkpoints of this model_type, or of one of these classes, whatever the case of letters.
+const Family* family_of(const std::string& model_type, std::span<const std::string> architectures) {
+  for (const Family* family : families())
+    if (has_name(family->model_types, model_type)) return family;
+  for (const Family* family : families())
+    for (const std::string_view known : family->architectures)
+      if (std::ranges::any_of(architectures, [&](const std::string& name) { return lowered(name) == lowered(known); }))
+        return family;
   return nullptr;
 }
 
-void check_keys(const Json& json, const Family& family, std::span<const std::string> ignored,
-                std::vector<std::string>& problems) {
-  for (const auto& [key, value] : json.items()) {
-    if (is_known(family, key)) continue;
-    if (std::find(ignored.begin(), ignored.end(), key) != ignored.end()) continue;
-    const bool absent = value.is_null() || value == Json(false);
-    if (contains(refused_keys(), key)) {
-      if (absent) continue;
-      problems.push_back(cat(key, ": expected null, false or no such key, got ", value.dump(),
-                             ": it changes the computation and is not supported"));
-    } else {
-      problems.push_back(
-          cat(key, ": unknown key: if it does not change the computation, name it in ignore_config_keys"));
-    }
-  }
+bool has_own_code(const Json& json) { return !says_nothing("auto_map", json.value("auto_map", Json())); }
+
+/// As transformers does, by model_type; by architectures where that says nothing. Where the file names code beside it
+/// for a class that no family has, that class is meant.
+const Family* find_family(const Json& json, ConfigReader& keys, std::vector<std::string>& problems) {
+  const std::vector<std::string> architectures = keys.texts("architectures");
+  const std::string model_type = keys.text("model_type", "");
+  const Family* by_class = family_of("", architectures);
+  const Family* family = family_of(model_type, architectures);
+  if (family != nullptr && (by_class != nullptr || architectures.empty() || !has_own_code(json))) return family;
+  std::vector<std::string> known;
+  for (const Family* each : families()) known.emplace_back(each->architectures.front());
+  problems.push_back(unknown_family(json, architectures.empty() ? model_type : architectures.front(), known));
+  return nullptr;
+}
+
+/// Judges the keys of the language model's configuration, and of what stands above it.
+KeyFindings find_odd_keys(const Json& json, const Family& family, std::span<const std::string> ignored) {
+  KeyFindings findings;
+  const bool own_code = has_own_code(json);
+  const std::string usual(*family.model_types.begin());
+  const auto nested = family.nested_under.empty() ? json.end() : json.find(family.nested_under);
+  const bool is_nested = nested != json.end() && nested->is_object();
+  if (is_nested) check_keys({*nested, nested->value("model_type", usual), own_code}, family, ignored, findings);
+  check_keys({json, json.value("model_type", usual), own_code, is_nested ? family.nested_under : std::string_view()},
+             family, ignored, findings);
+  return findings;
 }
 
 /// The keys that describe the language model: of a multi-modal one, those nested in it beside what stands above them.
@@ -104,19 +114,37 @@ Json model_keys(const Json& json, const Family& family) {
   const auto nested = family.nested_under.empty() ? json.end() : json.find(family.nested_under);
   if (nested == json.end() || !nested->is_object()) return json;
   Json keys = *nested;
+  if (ties_above(json.value("model_type", ""))) keys.erase("tie_word_embeddings");
   for (const auto& [key, value] : json.items())
     if (key != family.nested_under && !keys.contains(key)) keys[key] = value;
   return keys;
 }
 
+constexpr std::string_view kOfTheFile = "auto";  // a dtype: that of the checkpoint's first tensor
+
+/// Names of types, as torch has them.
 DType read_dtype(ConfigReader& keys, std::vector<std::string>& problems) {
-  const std::string name = keys.text("dtype", keys.text("torch_dtype", "float32"));
-  if (name == "float32") return DType::kF32;
+  std::string name = keys.text("dtype", keys.text("torch_dtype", "float32"));
+  constexpr std::string_view kModule = "torch.";
+  if (name.starts_with(kModule)) name = name.substr(kModule.size());
+  if (name == "float32" || name == "float" || name == kOfTheFile) return DType::kF32;
   if (name == "bfloat16") return DType::kBF16;
-  if (name == "float16") return DType::kF16;
-  if (name == "float64") return DType::kF64;
-  problems.push_back(cat("dtype: '", name, "': expected float32, bfloat16, float16 or float64"));
+  if (name == "float16" || name == "half") return DType::kF16;
+  if (name == "float64" || name == "double") return DType::kF64;
+  problems.push_back(cat("dtype: '", name, "': expected float32, bfloat16, float16, float64 or auto"));
   return DType::kF32;
+}
+
+/// The type of the first tensor that has numbers of 16 bits or more, where config.json leaves the type to the file.
+std::optional<DType> dtype_of_file(const Checkpoint& checkpoint) {
+  const Json json = Json::parse(checkpoint.config_text());
+  const auto says_auto = [&](const char* key) { return json.value(key, Json()) == Json(kOfTheFile); };
+  if (!says_auto("dtype") && (json.contains("dtype") || !says_auto("torch_dtype"))) return std::nullopt;
+  for (const SafetensorsReader& shard : checkpoint.shards())
+    for (const TensorInfo& tensor : shard.tensors())
+      for (const DType type : {DType::kF32, DType::kBF16, DType::kF16, DType::kF64})
+        if (tensor.dtype == type) return type;
+  return std::nullopt;
 }
 
 std::vector<int64_t> read_ids(const Json& json, std::string_view key) {
@@ -239,9 +267,9 @@ ModelConfig parse_model_config(std::string_view config_json, std::string_view ge
   ModelConfig config;
   config.family = find_family(json, keys, problems);
   if (config.family != nullptr) {
-    const Json fields = model_keys(json, *config.family);
-    check_keys(fields, *config.family, ignored_keys, problems);
-    read_fields(fields, *config.family, config, problems);
+    const KeyFindings findings = find_odd_keys(json, *config.family, ignored_keys);
+    problems.insert(problems.end(), findings.problems.begin(), findings.problems.end());
+    read_fields(model_keys(json, *config.family), *config.family, config, problems);
   }
   if (!problems.empty()) throw CheckpointError(cat(where, ":\n  ", join(problems, "\n  ")));
   if (std::optional<QuantScheme> scheme = QuantScheme::parse(config_json, ignored_keys, where))
@@ -253,12 +281,27 @@ ModelConfig parse_model_config(std::string_view config_json, std::string_view ge
   return config;
 }
 
+std::vector<std::string> unread_keys(std::string_view config_json, std::span<const std::string> ignored_keys) {
+  const Json json = parse_object(config_json, "config.json");
+  std::vector<std::string> problems;
+  ConfigReader keys(json, "", problems);
+  const Family* family = find_family(json, keys, problems);
+  return family == nullptr ? std::vector<std::string>() : find_odd_keys(json, *family, ignored_keys).unread;
+}
+
+void warn_of_unread_keys(const std::filesystem::path& file, std::span<const std::string> keys) {
+  if (keys.empty()) return;
+  log_warning(cat(file.string(), ": ", join(keys), ": transformers ignores ",
+                  keys.size() == 1 ? "this key" : "these keys", ", and so does lancet"));
+}
+
 ModelConfig load_model_config(const Checkpoint& checkpoint, std::span<const std::string> ignored_keys) {
   const std::filesystem::path generation = checkpoint.folder() / "generation_config.json";
   const std::string generation_text =
       std::filesystem::exists(generation) ? read_text_file(generation, "generation_config.json") : std::string();
   const std::string where = (checkpoint.folder() / "config.json").string();
   ModelConfig config = parse_model_config(checkpoint.config_text(), generation_text, ignored_keys, where);
+  config.dtype = dtype_of_file(checkpoint).value_or(config.dtype);
   config.experts.in_one_tensor = has_joined_experts(config, checkpoint);
   check_tensors(config, checkpoint, where);
   return config;

@@ -8,9 +8,11 @@
 #include <span>
 #include <stdexcept>
 
+#include "lancet/checkpoint/model_place.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/quant_formats/find_packed.h"
+#include "weight_names.h"
 #include "weight_rows.h"
 
 namespace lancet {
@@ -171,7 +173,11 @@ void check_stored(const WeightSpec& spec, const Checkpoint& checkpoint, std::vec
   const StoredPlace& stored = spec.stored;
   for (const std::string& name : stored.tensors) {
     if (!checkpoint.contains(name)) {
-      problems.push_back(cat(name, ": missing, expected shape ", shape_text(stored.shape)));
+      const std::vector<std::string> absent = absent_names(checkpoint);
+      problems.push_back(cat(name, ": missing, expected shape ", shape_text(stored.shape),
+                             std::ranges::find(absent, name) == absent.end()
+                                 ? ""
+                                 : "; the index names it, and no shard has it: download the model again"));
       continue;
     }
     const TensorInfo& info = checkpoint.info(name);
@@ -214,22 +220,6 @@ std::string renamed(const std::string& name, std::span<const NamePrefix> prefixe
   for (const NamePrefix& prefix : prefixes)
     if (name.starts_with(prefix.from)) return cat(prefix.to, std::string_view(name).substr(prefix.from.size()));
   return name;
-}
-
-PrefixList names_used(const ModelConfig& config, std::span<const WeightSpec> table, const Checkpoint& checkpoint) {
-  const auto count_found = [&](const PrefixList& names) {
-    return std::count_if(table.begin(), table.end(), [&](const WeightSpec& spec) {
-      return checkpoint.contains(renamed(spec.stored.tensors.front(), names));
-    });
-  };
-  PrefixList best;
-  int64_t most = count_found(best);
-  for (const PrefixList& names : config.family->other_names)
-    if (const int64_t found = count_found(names); found > most) {
-      best = names;
-      most = found;
-    }
-  return best;
 }
 
 int64_t WeightSpec::size() const { return product(shape); }
@@ -312,6 +302,40 @@ std::vector<std::string> tied_tensors(const ModelConfig& config, const Checkpoin
   return found;
 }
 
+namespace {
+
+/// Programs whose packed weights lancet does not read, by what their tensors' names end with.
+struct PackedElsewhere {
+  std::string_view ending, program;
+};
+constexpr PackedElsewhere kPackedElsewhere[] = {
+    {".q_weight", "ExLlamaV2 (EXL2)"}, {".trellis", "ExLlamaV3 (EXL3)"}, {".W_q", "HQQ"}, {".biases", "MLX"}};
+
+/// What the tensors are, where other programs have packed them; empty: nothing is known.
+std::string packed_elsewhere(const Checkpoint& checkpoint) {
+  for (const std::string& name : checkpoint.tensor_names())
+    for (const PackedElsewhere& packed : kPackedElsewhere)
+      if (name.ends_with(packed.ending))
+        return cat(" (", packed.program, " has packed them, which lancet does not read: take the model that is not ",
+                   "quantised)");
+  return "";
+}
+
+[[noreturn]] void refuse_weights(const ModelConfig& config, const Checkpoint& checkpoint,
+                                 std::vector<std::string> problems) {
+  constexpr size_t kShown = 20;
+  const size_t total = problems.size();
+  if (total > kShown) {
+    problems.resize(kShown);
+    problems.push_back(cat("... and ", total - kShown, " more"));
+  }
+  const std::string packed = config.quantised == nullptr ? packed_elsewhere(checkpoint) : "";
+  throw CheckpointError(cat(checkpoint.folder().string(), ": the weights do not fit config.json", packed, ":\n  ",
+                            join(problems, "\n  ")));
+}
+
+}  // namespace
+
 std::vector<WeightSpec> resolve_weights(const ModelConfig& config, const Checkpoint& checkpoint) {
   std::vector<WeightSpec> table = weight_table(config);
   const PrefixList names = names_used(config, table, checkpoint);
@@ -327,19 +351,12 @@ std::vector<WeightSpec> resolve_weights(const ModelConfig& config, const Checkpo
   }
   const std::set<std::string> known = known_names(config, table, names);
   for (const std::string& name : checkpoint.tensor_names())
-    if (!known.contains(name) && !is_ignored(config, name) &&
+    if (!known.contains(name) && !is_ignored(config, name) && !is_ignored(config, own_name(name, names)) &&
         !(config.quantised != nullptr && config.quantised->leaves_aside(name)))
       problems.push_back(cat(name, ": a tensor that a ", config.family->name, " of this config.json does not have"));
   problems.erase(std::unique(problems.begin(), problems.end()), problems.end());  // of each part of a tensor
   if (problems.empty()) return table;
-  constexpr size_t kShown = 20;
-  const size_t total = problems.size();
-  if (total > kShown) {
-    problems.resize(kShown);
-    problems.push_back(cat("... and ", total - kShown, " more"));
-  }
-  throw CheckpointError(
-      cat(checkpoint.folder().string(), ": the weights do not fit config.json:\n  ", join(problems, "\n  ")));
+  refuse_weights(config, checkpoint, std::move(problems));
 }
 
 }  // namespace lancet

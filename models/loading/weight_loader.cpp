@@ -7,27 +7,48 @@
 #include <stdexcept>
 
 #include "lancet/checkpoint/checkpoint.h"
+#include "lancet/checkpoint/model_place.h"
 #include "lancet/core/error.h"
 #include "lancet/core/hash.h"
 #include "lancet/core/progress.h"
+#include "lancet/core/reporter.h"
 #include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
+#include "lancet/io/file_handle.h"
 #include "lancet/io/files.h"
+#include "lancet/io/model_file_names.h"
 #include "lancet/models/model_files.h"
 #include "lancet/models/model_weights.h"
 #include "lancet/models/neighbour_places.h"
 #include "lancet/models/stored_part.h"
 #include "lancet/models/tensor_io.h"
+#include "lancet/models/unread_keys.h"
 #include "lancet/models/weight_table.h"
 #include "lancet/quant/tensor_slice.h"
 #include "lancet/runtime/devices.h"
 
 namespace lancet {
 
+namespace {
+
+/// What the files say that nobody reads.
+void warn_of_files(const Checkpoint& checkpoint) {
+  if (const std::string beside = disagreement(checkpoint); !beside.empty()) log_warning(beside);
+  const std::vector<std::string> absent = absent_names(checkpoint);
+  if (!absent.empty())
+    log_warning(cat((checkpoint.folder() / kIndexFile).string(), ": names ", counted(absent.size(), "tensor"),
+                    " that no shard has (", printable(absent.front()), absent.size() > 1 ? ", ...)" : ")",
+                    ": the model is read without, which it needs nothing of"));
+}
+
+}  // namespace
+
 ModelFiles open_model(const std::filesystem::path& folder, std::span<const std::string> ignore_config_keys) {
   Checkpoint checkpoint = Checkpoint::open(folder);
   ModelConfig config = load_model_config(checkpoint, ignore_config_keys);
   resolve_weights(config, checkpoint);  // a checkpoint that does not fit is refused before anything else is done
+  warn_of_unread_keys(checkpoint.folder() / "config.json", unread_keys(checkpoint.config_text(), ignore_config_keys));
+  warn_of_files(checkpoint);
   std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(checkpoint.folder());
   if (tokenizer->vocab_size() > config.vocab_size)
     throw TokenizerError(cat(checkpoint.folder().string(), ": the tokenizer has ", tokenizer->vocab_size(),
@@ -38,11 +59,12 @@ ModelFiles open_model(const std::filesystem::path& folder, std::span<const std::
 
 DescribedModel describe_model(const std::filesystem::path& model, std::span<const std::string> ignore_config_keys) {
   namespace fs = std::filesystem;
-  fs::path file = fs::is_regular_file(model) ? model : model / "config.json";
-  if (!fs::exists(file)) file = Checkpoint::open(model).folder() / "config.json";  // a cache folder, or what is missing
-  const std::string config = bare_floats_as_objects(read_text_file(file, "config.json"));
+  std::error_code ignored;
+  fs::path file = fs::is_regular_file(model, ignored) ? model : model / "config.json";
+  if (!has_entry(file)) file = Checkpoint::open(model).folder() / "config.json";  // a cache folder, or what is missing
+  const std::string text = config_text_of(file);
   return {file.parent_path(),
-          parse_model_config(with_quantize_config(config, file.parent_path()), "", ignore_config_keys, file.string())};
+          parse_model_config(with_quantize_config(text, file.parent_path()), "", ignore_config_keys, file.string())};
 }
 
 at::ScalarType weight_type(WeightKind kind, at::ScalarType run_type) {

@@ -5,6 +5,8 @@
 #include <optional>
 #include <set>
 
+#include "found_instead.h"
+#include "lancet/checkpoint/model_place.h"
 #include "lancet/core/error.h"
 #include "lancet/core/hash.h"
 #include "lancet/core/reporter.h"
@@ -32,11 +34,6 @@ std::string text_of(const MappedFile& file) {
   return file.text();
 }
 
-bool is_folder(const fs::path& path) {
-  std::error_code ignored;
-  return fs::is_directory(path, ignored);
-}
-
 /// The snapshot that a cache's models--org--name folder means: refs/main, or the only one.
 fs::path resolve_snapshot(const fs::path& cache) {
   const std::vector<std::string> snapshots = folder_names(cache / "snapshots");
@@ -56,46 +53,11 @@ fs::path resolve_snapshot(const fs::path& cache) {
 }
 
 fs::path resolve_folder(const fs::path& path) {
-  if (!is_folder(path))
-    throw CheckpointError(
-        cat(path.string(), ": expected a model folder, got ",
-            has_entry(path) ? "something that is not a folder" : "nothing of that name",
-            "; models of the Hugging Face hub are fetched with: hf download ORG/NAME --local-dir FOLDER"));
+  if (!is_folder(path)) refuse_place(path);
   const fs::path folder =
       !has_entry(path / "config.json") && is_folder(path / "snapshots") ? resolve_snapshot(path) : path;
-  if (!has_entry(folder / "config.json") && has_entry(folder / "adapter_config.json"))
-    throw CheckpointError(cat(folder.string(), ": expected a model folder, got an adapter; lancet apply ",
-                              folder.string(), " --to MODEL --out DIR makes the model of it"));
-  if (!has_entry(folder / "config.json"))
-    throw CheckpointError(cat(folder.string(),
-                              ": expected a file config.json in the model folder, got none; name the "
-                              "folder that holds config.json and the weights"));
+  if (!has_entry(folder / "config.json")) refuse_folder(folder);
   return folder;
-}
-
-/// Says what the folder holds in place of safetensors, and how to convert that.
-[[noreturn]] void refuse_weights(const fs::path& folder) {
-  const std::string expected = cat(folder.string(), ": expected ", kWeightsFile, " or ", kIndexFile, ", got ");
-  const std::vector<std::string> names = folder_names(folder);
-  const auto first_ending = [&](std::string_view ending) {
-    const auto found = std::ranges::find_if(names, [&](const std::string& name) { return name.ends_with(ending); });
-    return found == names.end() ? std::string() : *found;
-  };
-  for (const std::string_view ending : {".bin", ".pth", ".pt"}) {
-    const std::string name = first_ending(ending);
-    if (name.empty() || (ending == ".bin" && !name.starts_with("pytorch_model"))) continue;
-    throw CheckpointError(
-        cat(expected, name, ", which is not in the safetensors format; convert it in Python:\n",
-            "  from transformers import AutoModelForCausalLM\n  AutoModelForCausalLM.from_pretrained('",
-            folder.string(), "', torch_dtype='auto').save_pretrained('OUT', safe_serialization=True)"));
-  }
-  if (const std::string name = first_ending(".gguf"); !name.empty())
-    throw CheckpointError(cat(expected, name,
-                              ", a file for llama.cpp, which lancet does not read; download the model's "
-                              "original safetensors, edit those and convert the result to GGUF"));
-  if (const std::string name = first_ending(".safetensors"); !name.empty())
-    throw CheckpointError(cat(expected, name, " without an index; download the model again, with its index"));
-  throw CheckpointError(expected + "no weights at all; download the model again");
 }
 
 using WeightMap = std::map<std::string, std::string>;  // tensor -> shard's file name
@@ -125,15 +87,11 @@ WeightMap read_index(const MappedFile& file) {
   return shard_of;
 }
 
-/// Index against shards, both ways; all problems in one error.
+/// Whether the index has all tensors of the shards; all problems in one error. What it names beyond them the model may
+/// not need (absent_names()).
 void check_index(const fs::path& index, const WeightMap& shard_of, const std::vector<SafetensorsReader>& shards) {
   constexpr size_t kMostShown = 10;
   std::vector<std::string> problems;
-  std::map<std::string, const SafetensorsReader*> by_file;
-  for (const SafetensorsReader& shard : shards) by_file[shard.path().filename().string()] = &shard;
-  for (const auto& [tensor, file] : shard_of)
-    if (!by_file.at(file)->contains(tensor))
-      problems.push_back(cat("tensor '", printable(tensor), "': expected in shard ", file, ", got a shard without it"));
   for (const SafetensorsReader& shard : shards) {
     const std::string file = shard.path().filename().string();
     for (const TensorInfo& info : shard.tensors()) {
@@ -157,10 +115,15 @@ void check_index(const fs::path& index, const WeightMap& shard_of, const std::ve
 /// What an export copies besides the weights; the index only where that is how the weights are found.
 Files open_side_files(const fs::path& folder) {
   Files files;
-  if (!has_entry(folder / kWeightsFile) && has_entry(folder / kIndexFile))
+  if (!has_entry(folder / kWeightsFile) && has_entry(folder / kIndexFile)) {
+    refuse_other_file(folder / kIndexFile, "an index of shards");
     files.push_back(MappedFile::open(folder / kIndexFile));
+  }
   for (const char* const name : kSidecarFiles)
-    if (has_entry(folder / name)) files.push_back(MappedFile::open(folder / name));
+    if (has_entry(folder / name)) {
+      refuse_other_file(folder / name, "a file of the model");
+      files.push_back(MappedFile::open(folder / name));
+    }
   return files;
 }
 
@@ -190,6 +153,49 @@ std::vector<SafetensorsReader> open_shards(const fs::path& folder, const MappedF
   for (const std::string& file : files) shards.push_back(SafetensorsReader::open(folder / file));
   check_index(index, shard_of, shards);
   return shards;
+}
+
+/// Whether two tensors differ, as far as their shapes, types and ends show: an edit changes numbers all over.
+bool differ(const TensorView& one, const TensorView& other) {
+  constexpr size_t kLooked = 4096;
+  if (one.dtype != other.dtype || one.shape != other.shape) return true;
+  const auto ends = [&](const TensorView& tensor) {
+    const size_t size = std::min(kLooked, tensor.bytes.size());
+    TensorView first = tensor, last = tensor;
+    first.bytes = tensor.bytes.first(size);
+    last.bytes = tensor.bytes.last(size);
+    ContentHash hash;
+    first.add_to(hash);
+    last.add_to(hash);
+    return hash.hex();
+  };
+  return ends(one) != ends(other);
+}
+
+/// What stands in shards beside a whole file that is read in their place, where the two disagree; empty: nothing.
+std::string shards_beside(const fs::path& folder, const SafetensorsReader& whole) {
+  if (!has_entry(folder / kIndexFile)) return "";
+  std::vector<std::string> others;
+  size_t seen = 0;
+  try {
+    const WeightMap shard_of = read_index(*MappedFile::open(folder / kIndexFile));
+    std::map<std::string, SafetensorsReader> shards;
+    for (const auto& [tensor, file] : shard_of) {
+      if (!has_entry(folder / file)) return "";  // an index that was left behind
+      if (!shards.contains(file)) shards.emplace(file, SafetensorsReader::open(folder / file));
+      ++seen;
+      const SafetensorsReader& shard = shards.at(file);
+      if (shard.contains(tensor) && (!whole.contains(tensor) || differ(whole.view(tensor), shard.view(tensor))))
+        others.push_back(tensor);
+    }
+  } catch (const CheckpointError&) {
+    return "";  // nobody reads them
+  }
+  if (others.empty()) return "";
+  return cat(folder.string(), ": has ", kWeightsFile,
+             ", which is read, and shards beside it that have other numbers in ", others.size(), " of ", seen,
+             " tensors (", others.front(), others.size() > 1 ? ", ...)" : ")",
+             ": one of the two is of another model; take away what is not meant");
 }
 
 bool was_written(const MappedFile& file) {
@@ -288,7 +294,8 @@ using OrderedJson = nlohmann::ordered_json;
 bool has_settings(const OrderedJson& config) {
   const auto has = [](const OrderedJson& object) {
     for (const char* key : {"quantization_config", "compression_config"})
-      if (const auto at = object.find(key); at != object.end() && !at->is_null() && *at != OrderedJson(false))
+      if (const auto at = object.find(key);
+          at != object.end() && !at->is_null() && *at != OrderedJson(false) && *at != OrderedJson::object())
         return true;
     return false;
   };
@@ -316,6 +323,24 @@ OrderedJson load_quantize_config(const std::filesystem::path& file) {
 }
 
 }  // namespace
+
+std::vector<std::string> absent_names(const Checkpoint& checkpoint) {
+  std::vector<std::string> absent;
+  if (const MappedFile* index = find_file(checkpoint.side_files(), kIndexFile))
+    for (const auto& [tensor, file] : read_index(*index))
+      if (!checkpoint.contains(tensor)) absent.push_back(tensor);
+  return absent;
+}
+
+std::string disagreement(const Checkpoint& checkpoint) {
+  const SafetensorsReader& first = checkpoint.shards().front();
+  return first.path().filename() == kWeightsFile ? shards_beside(checkpoint.folder(), first) : "";
+}
+
+std::string config_text_of(const std::filesystem::path& file) {
+  refuse_no_config(file);
+  return bare_floats_as_objects(text_of(*MappedFile::open(file)));
+}
 
 std::string with_quantize_config(std::string config_json, const std::filesystem::path& folder) {
   const std::filesystem::path file = folder / kQuantizeConfigFile;

@@ -10,6 +10,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "found_instead.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
@@ -163,6 +164,7 @@ void check_cover(const std::vector<TensorInfo>& tensors, uint64_t data_bytes, co
 SafetensorsReader SafetensorsReader::open(const std::filesystem::path& path) {
   SafetensorsReader reader;
   reader.path_ = path;
+  refuse_other_file(path, "a safetensors file");
   reader.file_ = MappedFile::open(path);
   uint64_t data_begin = 0;
   const Json header = parse_header(*reader.file_, {path, ""}, data_begin);

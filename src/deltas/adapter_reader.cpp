@@ -278,6 +278,15 @@ std::vector<WeightChanges> read_adapter(const fs::path& folder, const ModelConfi
   const AdapterJson json = read_adapter_json(config_path);
   check_understood(config_path, json);
   const Scale scale = read_scale(config_path, json);
+  constexpr const char* kPickled = "adapter_model.bin";
+  if (!fs::exists(weights_path) && fs::exists(folder / kPickled))
+    throw CheckpointError(
+        cat(folder.string(), ": expected ", kAdapterWeights, ", got ", kPickled,
+            ", as earlier versions of PEFT wrote it: it is a pickle, which lancet never runs. Save it "
+            "again in Python (MODEL is what it was trained on):\n",
+            "  from peft import PeftModel\n  from transformers import AutoModelForCausalLM\n",
+            "  model = AutoModelForCausalLM.from_pretrained('MODEL')\n", "  PeftModel.from_pretrained(model, '",
+            folder.string(), "').save_pretrained('OUT')"));
   const SafetensorsReader file = SafetensorsReader::open(weights_path);
   PairsByModule pairs = find_pairs(file);
   check_modules(config_path, json, pairs);

@@ -27,6 +27,39 @@ constexpr std::string_view kAsideOfCache[] = {
     ".v_proj.output_scale",
 };
 
+/// Methods that are known and not read, with their programs.
+struct OtherMethod {
+  std::string_view name, program;
+};
+constexpr OtherMethod kOtherMethods[] = {{"exl2", "ExLlamaV2"},
+                                         {"exl3", "ExLlamaV3"},
+                                         {"hqq", "HQQ"},
+                                         {"quanto", "Quanto"},
+                                         {"torchao", "torchao"},
+                                         {"aqlm", "AQLM"},
+                                         {"vptq", "VPTQ"},
+                                         {"spqr", "SpQR"},
+                                         {"higgs", "HIGGS"},
+                                         {"eetq", "EETQ"},
+                                         {"bitnet", "BitNet"},
+                                         {"quark", "AMD Quark"},
+                                         {"auto-round", "AutoRound"},
+                                         {"modelopt", "NVIDIA ModelOpt"},
+                                         {"fp_quant", "FP-Quant"},
+                                         {"sinq", "SINQ"},
+                                         {"quip", "QuIP#"},
+                                         {"metal", "MLX"}};
+
+/// Why a method is not read.
+std::string unread_method(const std::string& name, SchemeKeys& keys) {
+  const auto* other = std::ranges::find(kOtherMethods, name, &OtherMethod::name);
+  const bool is_mlx = name.empty() && keys.has("group_size") && keys.has("bits");
+  const std::string_view program = other != std::end(kOtherMethods) ? other->program : is_mlx ? "MLX" : "";
+  return cat("'", printable(name), "' is not read",
+             program.empty() ? "" : cat(" (weights that ", program, " has packed)"), ": this version reads ",
+             known_methods(), ". Take the model in one of these, or the one that is not quantised");
+}
+
 template <size_t kCount>
 bool has_end(std::string_view name, const std::string_view (&ends)[kCount]) {
   return std::any_of(std::begin(ends), std::end(ends), [&](std::string_view end) { return name.ends_with(end); });
@@ -61,9 +94,7 @@ std::optional<QuantScheme> QuantScheme::parse(std::string_view config_json, std:
   const QuantMethod* method = find_method(name);
   std::shared_ptr<ModuleRules> rules;
   if (method == nullptr) {
-    problems.found.push_back(cat(key, ".quant_method: '", printable(name), "' is not read: this version reads ",
-                                 known_methods(),
-                                 ". Take the model in one of these, or the one that is not quantised"));
+    problems.found.push_back(cat(key, ".quant_method: ", unread_method(name, keys)));
   } else {
     rules = std::make_shared<ModuleRules>(method->read(keys));
     keys.finish();
@@ -109,7 +140,7 @@ std::vector<SettingsPlace> find_settings(const OrderedJson& config) {
   const auto look = [&](const OrderedJson& object, const std::string& prefix, const OrderedJson::json_pointer& place) {
     for (const char* key : {"quantization_config", "compression_config"}) {
       const auto at = object.find(key);
-      if (at != object.end() && !at->is_null() && *at != OrderedJson(false))
+      if (at != object.end() && !at->is_null() && *at != OrderedJson(false) && *at != OrderedJson::object())
         found.push_back({prefix + key, place / key});
     }
   };

@@ -284,9 +284,9 @@ def test_only_pickled_weights(lancet):
     "changes, parts",
     [
         (dict(intermediate_size=512), ["model.layers.0.mlp.down_proj.weight: shape [256, 768], expected [256, 512]"]),
-        (dict(architectures=["DiffLlamaForCausalLM"]), ["DiffLlamaForCausalLM", "LlamaForCausalLM"]),
+        (dict(architectures=["DiffLlamaForCausalLM"], model_type="diffllama"), ["DiffLlamaForCausalLM", "LlamaForCausalLM"]),
         (dict(quantization_config={"quant_method": "gptq"}), ["quantization_config"]),
-        (dict(sparkles=3), ["sparkles", "ignore_config_keys"]),
+        (dict(sparkles=3, auto_map={"AutoConfig": "configuration_x.XConfig"}), ["sparkles", "ignore_config_keys"]),
         (dict(num_hidden_layers=9), ["model.layers.8.mlp.down_proj.weight: missing"]),
         (dict(num_hidden_layers=7), ["model.layers.7.mlp.down_proj.weight"]),
         (dict(hidden_act="relu6"), ["hidden_act", "relu6", "silu"]),
@@ -303,9 +303,20 @@ def test_config_that_does_not_fit(lancet, changes, parts):
 
 def test_ignored_config_key(lancet):
     model = lancet.copy_model()
-    change_config(model, sparkles=3)
+    change_config(model, sparkles=3, auto_map={"AutoConfig": "configuration_x.XConfig"})
     result = lancet.edit(lancet.job(model=str(model), ignore_config_keys=["sparkles"], evaluate=[]))
     assert result.returncode == 0, result.stderr
+
+
+def test_a_key_that_transformers_ignores_is_named_once(lancet):
+    """In all that the program says of the job, the keys of a file together."""
+    model = lancet.copy_model()
+    change_config(model, sparkles=3, unk_token_id=0, _model_name_or_path="Smollm2 135M")
+    result = lancet.edit(lancet.job(model=str(model), evaluate=[]))
+    assert result.returncode == 0, result.stderr
+    told = [line for line in result.stderr.splitlines() if "sparkles" in line]
+    assert len(told) == 1, result.stderr
+    assert told[0].endswith("config.json: _model_name_or_path, sparkles: transformers ignores these keys, and so does lancet")
 
 
 def test_duplicate_tensor_name(lancet):

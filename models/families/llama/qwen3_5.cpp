@@ -59,7 +59,7 @@ constexpr KeyList kOtherQwenKeys = {"vision_config",
 constinit const Family qwen3_5_moe = {
     .name = "Qwen3.5-MoE",
     .architectures = {"Qwen3_5MoeForCausalLM", "Qwen3_5MoeForConditionalGeneration"},
-    .model_types = {"qwen3_5_moe_text"},
+    .model_types = {"qwen3_5_moe_text", "qwen3_5_moe"},
     .understood_keys =
         hybrid_keys({"num_experts", "num_experts_per_tok", "moe_intermediate_size", "shared_expert_intermediate_size"}),
     .harmless_keys = kOtherQwenKeys,
@@ -73,7 +73,7 @@ constinit const Family qwen3_5_moe = {
 constinit const Family qwen3_5 = {
     .name = "Qwen3.5",
     .architectures = {"Qwen3_5ForCausalLM", "Qwen3_5ForConditionalGeneration"},
-    .model_types = {"qwen3_5_text"},
+    .model_types = {"qwen3_5_text", "qwen3_5"},
     .understood_keys = hybrid_keys({}),
     .harmless_keys = kOtherQwenKeys,
     .nested_under = "text_config",

@@ -6,7 +6,9 @@
 #include <optional>
 
 #include "commands.h"
+#include "lancet/checkpoint/model_place.h"
 #include "lancet/core/strings.h"
+#include "lancet/models/unread_keys.h"
 #include "lancet/plan/model_session.h"
 #include "lancet/training/values.h"
 
@@ -37,9 +39,9 @@ bool has_weight_files(const std::filesystem::path& folder) {
 Inspected inspect(const std::filesystem::path& model) {
   const std::filesystem::path config = std::filesystem::is_directory(model) ? model / "config.json" : model;
   // config.json alone is enough to say what is understood
-  const bool is_alone = std::filesystem::is_regular_file(model) || !has_weight_files(config.parent_path());
-  if (std::filesystem::is_regular_file(config) && is_alone) {
+  if (std::filesystem::is_regular_file(config) && (config == model || !has_weight_files(model))) {
     DescribedModel described = describe_model(model, {});
+    warn_of_unread_keys(config, unread_keys(config_text_of(config), {}));
     return {std::move(described.folder), std::move(described.config), std::nullopt};
   }
   ModelFiles files = open_model(model, {});

@@ -12,9 +12,9 @@
 namespace lancet {
 namespace {
 
-constexpr std::string_view kHarmlessOfCompressed[] = {"kv_cache_scheme", "global_compression_ratio",
-                                                      "version",         "run_compressed",
-                                                      "dequantize",      "use_optimized_inference"};
+constexpr std::string_view kHarmlessOfCompressed[] = {
+    "kv_cache_scheme",         "global_compression_ratio", "version", "run_compressed", "dequantize",
+    "use_optimized_inference", "quantization_status"};  // the tensors say what they are
 constexpr std::string_view kHarmlessOfGroup[] = {"input_activations", "output_activations", "name"};
 constexpr std::string_view kHarmlessOfWeights[] = {"observer", "observer_kwargs", "scale_dtype", "zp_dtype"};
 constexpr std::string_view kLinear = "Linear";
@@ -119,7 +119,6 @@ void check_transforms(SchemeKeys& keys) {
 ModuleRules read_compressed_tensors(SchemeKeys& keys) {
   keys.harmless(kHarmlessOfCompressed);
   check_transforms(keys);
-  keys.one_of("quantization_status", "compressed", {"compressed"});
   const std::string format = keys.text("format", "dense");
   ModuleRules rules;
   for (const std::string& text : keys.texts("ignore")) {

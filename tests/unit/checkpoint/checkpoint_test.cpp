@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "lancet/checkpoint/checkpoint.h"
+#include "lancet/checkpoint/model_place.h"
 #include "lancet/core/error.h"
 #include "support/io_support.h"
 
@@ -151,7 +152,95 @@ TEST_F(CheckpointTest, RefusesGgufFilesLooseShardsAndFoldersWithoutWeights) {
   write("model-00001-of-00002.safetensors", shard_of({"a"}));
   expect_says(refusal(), {"model-00001-of-00002.safetensors without an index"});
   write("model-q4.gguf", "GGUF");
-  expect_says(refusal(), {"model-q4.gguf", "llama.cpp", "original safetensors"});
+  expect_says(refusal(), {"model-q4.gguf", "llama.cpp", "own safetensors", "gguf_file='model-q4.gguf'"});
+}
+
+constexpr const char* kPointer =
+    "version https://git-lfs.github.com/spec/v1\noid "
+    "sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e"
+    "2393\nsize 269060552\n";
+
+TEST_F(CheckpointTest, NamesPointersOfGitLfsInThePlaceOfFiles) {
+  for (const std::string name : {"model.safetensors", "config.json", "tokenizer.json", "tokenizer.model"}) {
+    fs::remove_all(folder_);
+    write("config.json", "{}");
+    write("model.safetensors", shard_of({"a"}));
+    write(name, kPointer);
+    expect_says(refusal(), {(folder_ / name).string(), "pointer of Git LFS", "git lfs pull"});
+  }
+  write_sharded(kWeightMap);
+  write("s2.safetensors", kPointer);
+  fs::remove(folder_ / "model.safetensors");
+  fs::remove(folder_ / "tokenizer.model");
+  expect_says(refusal(), {"s2.safetensors", "pointer of Git LFS"});
+}
+
+TEST_F(CheckpointTest, NamesFilesThatAreNamedInThePlaceOfAFolder) {
+  const std::string gguf = std::string("GGUF\3\0\0\0", 8) + std::string(64, '\0');
+  const auto refusal_of = [&](const std::string& name, const std::string& bytes) {
+    write(name, bytes);
+    return message_of<CheckpointError>([&] { Checkpoint::open(folder_ / name); });
+  };
+  expect_says(refusal_of("small.gguf", gguf),
+              {(folder_ / "small.gguf").string(), "expected a model folder, got a GGUF file", "pip install",
+               "from_pretrained('" + folder_.string() + "', gguf_file='small.gguf'", "save_pretrained('OUT')"});
+  expect_says(refusal_of("sha256-dde5aa3fc5ffc17176b5e8bdc82f587b24b2678c6c66101bf7da77af9f7ccdff", gguf),
+              {"a blob of Ollama's, which is a GGUF file"});
+  expect_says(refusal_of("model.safetensors", shard_of({"a"})), {"a safetensors file alone", "name the folder"});
+  expect_says(refusal_of("config.json", "{}"), {"not a folder; name the folder that it lies in"});
+  expect_says(refusal_of("pytorch_model.bin", "PK\3\4 and so on"), {"not in the safetensors format"});
+}
+
+TEST_F(CheckpointTest, NamesFoldersOfOtherPrograms) {
+  fs::create_directories(folder_ / "blobs");
+  fs::create_directories(folder_ / "manifests");
+  expect_says(refusal(), {"Ollama's store", "GGUF"});
+  fs::remove_all(folder_);
+  write("params.json", "{}");
+  write("consolidated.00.pth", "PK");
+  expect_says(refusal(), {"params.json, of the model's first publishers"});
+  fs::remove_all(folder_);
+  write("checkpoint-500/config.json", "{}");
+  expect_says(refusal(), {"checkpoint-500", "name that folder"});
+  fs::remove_all(folder_);
+  write("adapter_config.json", "{}");
+  expect_says(refusal(), {"an adapter of PEFT's; lancet apply"});
+  write("config.json", "{}");
+  expect_says(refusal(), {"an adapter of PEFT's beside a config.json; lancet apply"});
+  write("qmodel.pt", "PK");
+  expect_says(refusal(), {"qmodel.pt, weights that HQQ has packed"});
+  fs::remove_all(folder_);
+  write("config.json", "{}");
+  write("tf_model.h5", "\x89HDF");
+  expect_says(refusal(), {"tf_model.h5, weights for another program"});
+}
+
+TEST_F(CheckpointTest, TakesAnAbsentPlaceOfTwoNamesForANameOfTheHub) {
+  const auto refusal_of = [](const char* place) {
+    return message_of<CheckpointError>([&] { Checkpoint::open(place); });
+  };
+  expect_says(
+      refusal_of("HuggingFaceTB/SmolLM2-135M-Instruct"),
+      {"nothing of that name", "hf download HuggingFaceTB/SmolLM2-135M-Instruct --local-dir SmolLM2-135M-Instruct"});
+  expect_says(refusal_of("llama3.2:3b"), {"a model of Ollama's", "GGUF"});
+  expect_says(refusal_of("gpt2-absent"), {"hf download ORG/NAME --local-dir FOLDER"});
+}
+
+TEST_F(CheckpointTest, SaysWhereAWholeFileAndShardsBesideItDisagree) {
+  write_sharded(kWeightMap);
+  EXPECT_EQ(disagreement(Checkpoint::open(folder_)), "");
+  write("model.safetensors", shard_of({"a", "bb", "ccc"}));
+  EXPECT_EQ(disagreement(Checkpoint::open(folder_)), "");
+  std::string other = shard_of({"ccc", "a", "bb"});
+  other.back() = 'x';
+  write("model.safetensors", other);
+  const auto checkpoint = Checkpoint::open(folder_);
+  expect_says(disagreement(checkpoint), {folder_.string(), "which is read", "1 of 3 tensors (bb)"});
+  EXPECT_EQ(text_of(checkpoint.view("bb").bytes), "bx");
+  write("model.safetensors", shard_of({"a"}));
+  expect_says(disagreement(Checkpoint::open(folder_)), {"2 of 3 tensors (bb, ...)"});
+  fs::remove(folder_ / "s2.safetensors");
+  EXPECT_EQ(disagreement(Checkpoint::open(folder_)), "") << "an index that was left behind";
 }
 
 TEST_F(CheckpointTest, RefusesAnIndexWhoseShardIsMissing) {
@@ -160,9 +249,11 @@ TEST_F(CheckpointTest, RefusesAnIndexWhoseShardIsMissing) {
   expect_says(refusal(), {"model.safetensors.index.json", "expected 2 shards", "without s2.safetensors"});
 }
 
-TEST_F(CheckpointTest, RefusesAnIndexThatNamesATensorItsShardLacks) {
-  write_sharded(R"({"a":"s1.safetensors","bb":"s1.safetensors","ccc":"s2.safetensors","dd":"s2.safetensors"})");
-  expect_says(refusal(), {"tensor 'dd'", "expected in shard s2.safetensors", "without it"});
+TEST_F(CheckpointTest, LeavesATensorThatTheIndexNamesAndNoShardHasToTheFamily) {
+  write_sharded(R"({"a":"s1.safetensors","bb":"s1.safetensors","ccc":"s2.safetensors","mtp.fc":"s2.safetensors"})");
+  const auto checkpoint = Checkpoint::open(folder_);
+  EXPECT_EQ(absent_names(checkpoint), std::vector<std::string>{"mtp.fc"});
+  EXPECT_EQ(checkpoint.tensor_names(), (std::vector<std::string>{"a", "bb", "ccc"}));
 }
 
 TEST_F(CheckpointTest, RefusesATensorThatTheIndexDoesNotName) {
@@ -177,10 +268,11 @@ TEST_F(CheckpointTest, RefusesATensorThatIsInTwoShards) {
 }
 
 TEST_F(CheckpointTest, ReportsAllDisagreementsAtOnceButNotThousands) {
-  std::string weight_map = R"({"a":"s1.safetensors","bb":"s1.safetensors")";
-  for (int i = 0; i < 30; ++i) weight_map += ",\"x" + std::to_string(i) + "\":\"s2.safetensors\"";
-  write_sharded(weight_map + "}");
-  expect_says(refusal(), {"'x0'", "'x1'", "and 21 more"});
+  write_sharded(R"({"a":"s1.safetensors","ccc":"s2.safetensors"})");
+  std::vector<std::string> names{"ccc"};
+  for (int i = 0; i < 30; ++i) names.push_back("x" + std::to_string(i));
+  write("s2.safetensors", shard_of(names));
+  expect_says(refusal(), {"'bb'", "'x0'", "'x1'", "and 21 more"});
 }
 
 TEST_F(CheckpointTest, RefusesShardNamesThatLeaveTheFolder) {

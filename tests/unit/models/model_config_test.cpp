@@ -7,6 +7,7 @@
 
 #include "lancet/core/error.h"
 #include "lancet/io/files.h"
+#include "lancet/models/unread_keys.h"
 #include "support/io_support.h"
 
 namespace lancet {
@@ -94,7 +95,9 @@ TEST(ModelConfig, NamesWrongSizesAndNumbers) {
        "activation_function: expected silu, gelu, gelu_new, gelu_fast, gelu_pytorch_tanh, relu or relu2, got \"mish\""},
       {"Qwen2.5-7B", {{"use_sliding_window", 1}}, "use_sliding_window: expected true or false, got 1"},
       {"Qwen3-8B", {{"vocab_size", 0}}, "vocab_size: expected a positive integer, got 0"},
-      {"OLMo-2-1124-7B", {{"torch_dtype", "int8"}}, "dtype: 'int8': expected float32, bfloat16, float16 or float64"},
+      {"OLMo-2-1124-7B",
+       {{"torch_dtype", "int8"}},
+       "dtype: 'int8': expected float32, bfloat16, float16, float64 or auto"},
       {"gemma-2-2b",
        {{"attn_logit_softcapping", -50.0}},
        "attn_logit_softcapping: expected a number above 0, got -50.0"},
@@ -240,17 +243,135 @@ TEST(ModelConfig, RefusesWhatItDoesNotCompute) {
                     {{"sliding_window", 4096}},
                     std::string("sliding_window: expected null, false or no such key, got 4096") + kUnsupported}});
   const std::string quantised = refusal(published("Qwen2.5-7B", {{"quantization_config", {{"bits", 4}}}}));
+  expect_refusals({
+      {"Llama-3.1-8B",
+       {{"attention_chunk_size", 8192}},
+       std::string("attention_chunk_size: expected null, false or no such key, got 8192") + kUnsupported},
+      {"Llama-3.1-8B",
+       {{"per_layer_config", {{"3", {{"num_attention_heads", 8}}}}}},
+       std::string(R"(per_layer_config: expected null, false or no such key, got {"3":{"num_attention_heads":8}})") +
+           kUnsupported},
+      {"Llama-3.1-8B",
+       {{"is_causal", false}},
+       std::string("is_causal: expected true or no such key, got false") + kUnsupported},
+      {"gpt2",
+       {{"pruned_heads", {{"0", {1, 2}}}}},
+       std::string(R"(pruned_heads: expected null, false or no such key, got {"0":[1,2]})") + kUnsupported},
+  });
+  for (const char* key : {"residual_multiplier", "embedding_multiplier", "logits_scaling", "query_pre_attn_scalar",
+                          "no_rope_layers", "mlp_only_layers"}) {
+    const std::string said = refusal(published("Llama-3.1-8B", {{key, Json::array({2})}}));
+    EXPECT_NE(said.find(std::string(key) + ": expected null, false or no such key, got [2]"), std::string::npos)
+        << said;
+    EXPECT_NE(said.find("ignore_config_keys"), std::string::npos) << said;
+  }
   EXPECT_NE(quantised.find("quantization_config.quant_method: '' is not read"), std::string::npos) << quantised;
 }
 
 TEST(ModelConfig, SaysAllThatIsWrongAtOnce) {
-  EXPECT_EQ(refusal(published("gpt-j-6b",
-                              {{"rotary_dim", 7}, {"n_layer", 0}, {"layer_norm_epsilon", "small"}, {"depth", 2}})),
-            "config.json:\n"
-            "  depth: unknown key: if it does not change the computation, name it in ignore_config_keys\n"
-            "  n_layer: expected a positive integer, got 0\n"
-            "  layer_norm_epsilon: expected a number, got \"small\"\n"
-            "  rotary_dim: expected a rotary embedding of an even number of each head's 256 numbers, not 7, got 7");
+  EXPECT_EQ(
+      refusal(published("gpt-j-6b",
+                        {{"rotary_dim", 7}, {"n_layer", 0}, {"layer_norm_epsilon", "small"}, {"is_causal", false}})),
+      "config.json:\n"
+      "  is_causal: expected true or no such key, got false: it changes the computation and is not supported\n"
+      "  n_layer: expected a positive integer, got 0\n"
+      "  layer_norm_epsilon: expected a number, got \"small\"\n"
+      "  rotary_dim: expected a rotary embedding of an even number of each head's 256 numbers, not 7, got 7");
+}
+
+using Names = std::vector<std::string>;
+
+/// Of a configuration that is read.
+Names unread(const Json& config) {
+  read(config);
+  return unread_keys(config.dump(), {});
+}
+
+TEST(ModelConfig, NamesKeysThatTransformersIgnoresAndGoesOn) {
+  const Json own = {{"_model_name_or_path", "x"}, {"unk_token_id", 0},
+                    {"is_llama_config", true},    {"rope_interleaved", false},
+                    {"sequence_parallel", true},  {"transformers.js_config", {{"dtype", "q4"}}},
+                    {"max_sequence_length", 2048}};
+  EXPECT_EQ(unread(published("Llama-3.2-1B", own)),
+            (Names{"_model_name_or_path", "is_llama_config", "max_sequence_length", "sequence_parallel",
+                   "transformers.js_config"}));
+  EXPECT_EQ(unread(published("gpt2", {{"n_special", 0}, {"predict_special_tokens", true}})),
+            Names{"predict_special_tokens"});
+}
+
+TEST(ModelConfig, SaysNothingOfKeysThatSayNothing) {
+  const Json nothing = {{"mlp_only_layers", Json::array()},
+                        {"shared_expert_intermediate_size", 0},
+                        {"num_experts", 0},
+                        {"sliding_window", nullptr},
+                        {"use_sliding_window", false},
+                        {"embedding_multiplier", nullptr},
+                        {"some_setting", Json::object()},
+                        {"other_setting", ""},
+                        {"layer_types", Json(16, "full_attention")},
+                        {"is_causal", true}};
+  EXPECT_EQ(unread(published("Llama-3.2-1B", nothing)), Names{});
+  const Json of_others = {{"torchscript", false},   {"tokenizer_class", "LlamaTokenizer"},
+                          {"num_labels", 3},        {"top_k", 50},
+                          {"temperature", 0.7},     {"num_beams", 4},
+                          {"hidden_dropout", 0.1},  {"output_attentions", true},
+                          {"label2id", {{"A", 0}}}, {"_attn_implementation", "sdpa"}};
+  EXPECT_EQ(unread(published("Llama-3.2-1B", of_others)), Names{});
+  EXPECT_NE(refusal(published("Llama-3.2-1B", {{"embedding_multiplier", 0}})), "nothing was refused")
+      << "no factor is none at 0";
+  Json mixed(15, "full_attention");
+  mixed.push_back("sliding_attention");
+  EXPECT_NE(refusal(published("Llama-3.2-1B", {{"layer_types", mixed}})), "nothing was refused");
+}
+
+TEST(ModelConfig, RefusesKeysThatCodeBesideTheFileMayRead) {
+  const Json changes = {{"sparkles", 3}, {"auto_map", {{"AutoConfig", "configuration_x.XConfig"}}}};
+  EXPECT_EQ(
+      refusal(published("Llama-3.2-1B", changes)),
+      "config.json:\n  sparkles: unknown key, which code that config.json names (auto_map) may read: if it does not "
+      "change the computation, name it in ignore_config_keys");
+}
+
+TEST(ModelConfig, TakesTheFamilyOfTheModelType) {
+  const auto family_of = [](const Json& changes) { return read(published("Llama-3.2-1B", changes)).family->name; };
+  EXPECT_EQ(family_of({{"architectures", {"LLaMAForCausalLM"}}}), "Llama");
+  EXPECT_EQ(family_of({{"architectures", {"LlamaForCausalLM", "LlamaModel"}}}), "Llama");
+  EXPECT_EQ(family_of({{"architectures", {"MyLlamaForCausalLM"}}}), "Llama");
+  EXPECT_EQ(family_of({{"architectures", {"MistralForCausalLM"}}}), "Llama") << "as transformers' AutoConfig";
+  EXPECT_EQ(family_of({{"architectures", {"LLaMAForCausalLM"}}, {"model_type", nullptr}}), "Llama");
+  const std::string own = refusal(published(
+      "Llama-3.2-1B", {{"architectures", {"MyLlamaForCausalLM"}}, {"auto_map", {{"AutoModelForCausalLM", "m.My"}}}}));
+  EXPECT_NE(own.find("unknown family 'MyLlamaForCausalLM'"), std::string::npos) << own;
+  const std::string other =
+      refusal(published("Llama-3.2-1B", {{"model_type", "x"}, {"architectures", {"XForCausalLM"}}}));
+  EXPECT_NE(other.find("unknown family 'XForCausalLM'"), std::string::npos) << other;
+}
+
+TEST(ModelConfig, ReadsTypesByTheNamesThatFilesHave) {
+  const auto type_of = [](const char* name) { return read(published("Llama-3.2-1B", {{"torch_dtype", name}})).dtype; };
+  EXPECT_EQ(type_of("torch.bfloat16"), DType::kBF16);
+  EXPECT_EQ(type_of("half"), DType::kF16);
+  EXPECT_EQ(type_of("float"), DType::kF32);
+  EXPECT_EQ(type_of("auto"), DType::kF32) << "the checkpoint's, which is not there";
+}
+
+TEST(ModelConfig, SaysThatMlxHasPackedTheWeights) {
+  const std::string said = refusal(published("Qwen3-8B", {{"quantization", {{"group_size", 64}, {"bits", 4}}}}));
+  EXPECT_NE(said.find("quantization: MLX has packed the weights (4 bits in groups of 64)"), std::string::npos) << said;
+  EXPECT_EQ(said.find("ignore_config_keys"), std::string::npos) << said;
+}
+
+TEST(ModelConfig, TiesEmbeddingsAsTransformersDoesWhereTwoConfigurationsDiffer) {
+  const auto ties = [](const char* model, const Json& above, const Json& below) {
+    Json config = published(model);
+    config["tie_word_embeddings"] = above;
+    config["text_config"]["tie_word_embeddings"] = below;
+    return read(config).tied_embeddings;
+  };
+  // Gemma3ForConditionalGeneration has the configuration above
+  EXPECT_FALSE(ties("gemma-3-4b-pt", false, true));
+  EXPECT_TRUE(ties("gemma-3-4b-pt", true, false));
+  EXPECT_TRUE(ties("gemma-3-4b-pt", nullptr, false));
 }
 
 TEST(ModelConfig, ReadsWhatEachFamilySaysInItsOwnWay) {

@@ -150,7 +150,12 @@ TEST(QuantScheme, ReadsWhatALanguageModelInAnotherHas) {
 TEST(QuantScheme, RefusesUnknownMethodsByName) {
   expect_says(refusal_of(R"({"quant_method": "aqlm", "in_group_size": 8})"),
               {"config.json", "quant_method: 'aqlm' is not read", "bitsandbytes, gptq, awq, fp8, fbgemm_fp8"});
-  expect_says(refusal_of("{}"), {"quant_method: ''"});
+  expect_says(refusal_of(R"({"load": 1})"), {"quant_method: '' is not read"});
+  expect_says(refusal_of(R"({"quant_method": "exl2", "bits": 4.0})"),
+              {"'exl2' is not read (weights that ExLlamaV2 has packed)", "the one that is not quantised"});
+  expect_says(refusal_of(R"({"quant_method": "hqq"})"), {"'hqq' is not read (weights that HQQ has packed)"});
+  expect_says(refusal_of(R"({"bits": 4, "group_size": 64})"), {"'' is not read (weights that MLX has packed)"});
+  EXPECT_FALSE(QuantScheme::parse(R"({"quantization_config": {}})", {}, "c").has_value());
   expect_says(refusal_of("7"), {"quantization_config: expected an object, got 7"});
   expect_says(message_of<CheckpointError>([] {
                 QuantScheme::parse(R"({"quantization_config": {"load_in_8bit": true}, "compression_config": {}})", {},
