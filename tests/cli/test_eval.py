@@ -112,7 +112,7 @@ def test_instruct_models_are_asked_as_their_template_says(lancet):
         evaluation = {"metrics": ["chat", "generation"], "tokens": 16, "chat_template": template}
         job = lancet.job(model=str(model), evaluate=evaluation, output=None)
         report = json.loads(run_ok(lancet.run("eval", lancet.write(job, "eval.json"), "--json")).stdout)
-        assert ("chatml" if template == "model" else "by hand") in report["metrics"]["chat_exact"]["protocol"]
+        assert ("the model's" if template == "model" else "by hand") in report["metrics"]["chat_exact"]["protocol"]
         return [request["continuation"] for request in report["requests"]], report
 
     own, report = answers("model")

@@ -11,7 +11,7 @@ CONFIG, CHECKPOINT = 2, 3
 DEMO = DATA / "demo-model"
 PROMPTS = ["Piranha Games, created in", "The mother tongue of Danielle Darrieux is", "Lerin Duarte, the"]
 LLAMA_2 = (
-    "{% for message in messages %}{% set content = message['content'] %}{{ bos_token + '[INST] ' + content.strip() + ' [/INST]' }}"
+    "{% for message in messages %}{% set content = message['content'] %}{{ bos_token + '[INST] ' + message['content'].strip() + ' [/INST]' }}"
     "{% endfor %}"
 )
 
@@ -128,7 +128,7 @@ def test_a_chat_template_that_cannot_be_used_is_told_of(lancet):
     result = generate(lancet, "--chat", "--prompt", "a")
     assert result.returncode == CHECKPOINT and "--chat-template" in result.stderr
     model = lancet.copy_model()
-    for jinja, parts in [("{{ messages }}", ["llama-3.1", "--chat-template"]), (CHATML, ["<|im_start|>", "into pieces"])]:
+    for jinja, parts in [("{{ bos_token }}", ["got it 0 times", "--chat-template"]), (CHATML, ["<|im_start|>", "into pieces"])]:
         (model / "chat_template.jinja").write_text(jinja)
         result = generate(lancet, "--chat", "--prompt", "a", model=model)
         assert result.returncode == CHECKPOINT, result.stderr

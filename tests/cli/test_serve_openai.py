@@ -12,7 +12,14 @@ from served import LIMIT_S, Served
 DEMO = DATA / "demo-model"
 FACT = {"prompt": "{}, created in", "subject": "Piranha Games", "target": "London"}
 PROMPT, OTHER = "Piranha Games, created in", "Toyota Alphard is produced by"
-LLAMA_2 = "{% for message in messages %}{{ bos_token + '[INST] ' + content.strip() + ' [/INST]' }}{% endfor %}"
+# As Llama 2's: turns alternate, and what the system says stands in the first question.
+LLAMA_2 = (
+    "{% if messages[0]['role'] == 'system' %}{% set rest = messages[1:] %}{% set said = messages[0]['content'] %}{% else %}{% set rest = "
+    "messages %}{% endif %}{% for message in rest %}{% if (message['role'] == 'user') != (loop.index0 % 2 == 0) %}{{ raise_exception("
+    "'Roles must alternate') }}{% endif %}{% set content = message['content'].strip() %}{% if loop.first and said is defined %}{% set "
+    "content = said + ': ' + content %}{% endif %}{% if message['role'] == 'user' %}{{ bos_token + '[INST] ' + content + ' [/INST]' }}"
+    "{% else %}{{ ' ' + content + ' ' + eos_token }}{% endif %}{% endfor %}"
+)
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +124,7 @@ def test_log_probabilities_are_those_of_transformers(client, model):
 def test_chats_are_wrapped_as_the_checkpoint_says(server, client, lancet, model):
     expected = generated(lancet, model, "--chat", "--tokens", "10", "--prompt", " Who? ")[0]
     how = {"model": "chatty", "messages": [{"role": "user", "content": " Who? "}], "max_completion_tokens": 10, "temperature": 0}
-    assert server.ask(" Who? ", tokens=10, chat=True) == expected and server.get("/api/about")["chat"] == "llama-2"
+    assert server.ask(" Who? ", tokens=10, chat=True) == expected and server.get("/api/about")["chat"] == "the model's"
     answer = client.chat.completions.create(**how, logprobs=True, top_logprobs=2)
     assert answer.choices[0].message.content == expected and answer.choices[0].message.role == "assistant"
     scored = answer.choices[0].logprobs.content
@@ -138,6 +145,45 @@ def test_edits_answer_while_they_stand(server, client):
     assert complete(client).choices[0].text == before.choices[0].text
 
 
+def turns(*contents):
+    """A conversation of the user and the assistant, in turn; one that begins with "system: " is the system's."""
+    roles = ["system"] * contents[0].startswith("system: ") + ["user", "assistant"] * len(contents)
+    return [{"role": role, "content": content.removeprefix("system: ")} for role, content in zip(roles, contents)]
+
+
+def test_a_conversation_is_wrapped_as_transformers_does(client, model):
+    """What any client sends: the system, several turns, the answers so far as they came."""
+    from transformers import PreTrainedTokenizerFast
+
+    names = json.loads((model / "tokenizer_config.json").read_text())
+    theirs = PreTrainedTokenizerFast(tokenizer_file=str(model / "tokenizer.json"), **{key: names[key] for key in ("bos_token", "eos_token", "chat_template")})
+    how = {"model": "chatty", "max_completion_tokens": 8, "temperature": 0}
+    for messages in (turns("Who?"), turns("system: Be brief.", "Who?"), turns("system: a", " Who? ", "I", "Why?"), turns("a", "b", "c", "d", "e")):
+        answer = client.chat.completions.create(messages=messages, **how)
+        ids = theirs(theirs.apply_chat_template(messages, tokenize=False, add_generation_prompt=True), add_special_tokens=False)["input_ids"]
+        assert answer.usage.prompt_tokens == len(ids)
+        assert answer.choices[0].message.content == client.completions.create(model="chatty", prompt=ids, max_tokens=8, temperature=0).choices[0].text
+        again = [*messages, answer.choices[0].message.model_dump(), {"role": "user", "content": [{"type": "text", "text": "And?"}]}]
+        assert client.chat.completions.create(messages=again, **how).usage.prompt_tokens > len(ids), "an answer as their client keeps it"
+
+
+def test_a_conversation_that_cannot_be_is_refused_in_the_templates_words(client):
+    def told(*messages, **changed):
+        with pytest.raises(openai.BadRequestError) as error:
+            client.chat.completions.create(model="chatty", messages=[*messages], **changed)
+        assert error.value.body["param"] == "messages"
+        return error.value.body["message"]
+
+    user = {"role": "user", "content": "a"}
+    assert "refuses these messages: Roles must alternate (" in told(user, user)
+    assert "message 2 with the role system, developer, user or assistant" in told(user, {"role": "tool", "content": "a", "tool_call_id": "b"})
+    assert "message 1 with parts of the type text alone" in told({"role": "user", "content": [{"type": 5}]})
+    assert "message 1 with parts of the type text alone" in told({"role": "user", "content": [{"type": "image_url", "image_url": {"url": "http://a"}}]})
+    assert "message 2 with a content" in told(user, {"role": "assistant"})
+    assert "name would be left out" in told(user | {"name": "Ada"})
+    assert "message 1 with a role and a content" in told(5)
+
+
 def test_what_is_wrong_is_an_error_of_their_kind(server, client, model):
     def refusal(kind, **how):
         with pytest.raises(kind) as error:
@@ -150,8 +196,6 @@ def test_what_is_wrong_is_an_error_of_their_kind(server, client, model):
     assert complete(client, presence_penalty=0, user="me", extra_body={"metadata": {}}).choices
     assert refusal(openai.NotFoundError, model="gpt-4")["code"] == "model_not_found"
     assert refusal(openai.BadRequestError, max_tokens=511)["code"] == "context_length_exceeded"
-    with pytest.raises(openai.BadRequestError, match="one message, of the role user: .*'llama-2'"):
-        client.chat.completions.create(model="chatty", messages=[{"role": "system", "content": "a"}, {"role": "user", "content": "b"}])
     for key in ("wrong", server.token.upper() + "x"):
         with pytest.raises(openai.AuthenticationError, match="Authorization: Bearer TOKEN"):
             complete(client_of(server, api_key=key))

@@ -261,7 +261,7 @@ def compare_with_transformers(name, folder, config):
         ours = json.loads(line)
         messages = [{"role": "user", "content": text}]
         wrapped = theirs.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
-        assert (ours["name"], ours["text"]) == (name, wrapped)
+        assert (ours["name"], ours["text"]) == ("the model's", wrapped)
         has_bos = config.get("bos_token") is None or wrapped.startswith(config["bos_token"])
         assert ours["ids"] == theirs(wrapped, add_special_tokens=not has_bos)["input_ids"]
         assert ours["ids"].count(theirs.bos_token_id) == (config.get("bos_token") is not None)

@@ -11,9 +11,6 @@
 namespace lancet {
 namespace {
 
-/// What ends the thoughts of a model that thinks before it answers: Qwen3, DeepSeek-R1 and models trained on them.
-constexpr std::string_view kEndOfThoughts = "</think>";
-
 /// How a prompt is put to the model.
 struct GenerationKind {
   std::string name;   ///< metrics' begin so
@@ -97,14 +94,15 @@ class GenerationProtocol : public Protocol {
     std::optional<std::string> old;  ///< the answer before the edit, where it is known
   };
 
-  bool thinks() const { return kind_.thinking == Thinking::kAsTemplate; }
+  bool thinks() const { return kind_.thinking == Thinking::kWanted; }
 
   /// The answer without thoughts; nullopt: the model was still thinking.
   std::optional<std::string_view> answer_in(std::string_view continuation) const {
     if (!thinks()) return continuation;
-    const size_t end = continuation.rfind(kEndOfThoughts);
+    const std::string_view mark = kind_.chat->end_of_thoughts();
+    const size_t end = continuation.rfind(mark);
     if (end == std::string_view::npos) return std::nullopt;
-    continuation.remove_prefix(end + kEndOfThoughts.size());
+    continuation.remove_prefix(end + mark.size());
     continuation.remove_prefix(std::min(continuation.find_first_not_of(" \n"), continuation.size()));
     return continuation;
   }
@@ -150,14 +148,15 @@ std::unique_ptr<Protocol> make_chat(const EvaluationOptions& options) {
 
 std::unique_ptr<Protocol> make_thinking(const EvaluationOptions& options) {
   ChatTemplate chat = find_template(options.chat_template);
-  return std::make_unique<GenerationProtocol>(GenerationKind{
-      .name = "thinking",
-      .where = cat(", as a user's message (template: ", chat.name(), "), whose greedy answer after ", kEndOfThoughts),
-      .tokens = options.thinking_tokens,
-      .chat = std::move(chat),
-      .thinking = Thinking::kAsTemplate,
-      .end = options.target_end,
-      .is_shown = false});
+  return std::make_unique<GenerationProtocol>(
+      GenerationKind{.name = "thinking",
+                     .where = cat(", as a user's message (template: ", chat.name(), "), whose greedy answer after ",
+                                  chat.end_of_thoughts()),
+                     .tokens = options.thinking_tokens,
+                     .chat = std::move(chat),
+                     .thinking = Thinking::kWanted,
+                     .end = options.target_end,
+                     .is_shown = false});
 }
 
 }  // namespace lancet

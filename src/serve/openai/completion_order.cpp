@@ -4,6 +4,7 @@
 #include <random>
 
 #include "lancet/core/error.h"
+#include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
 #include "lancet/spec/generate_spec.h"
 #include "order_fields.h"
@@ -50,18 +51,38 @@ std::vector<std::vector<TokenId>> read_prompts(OrderFields& fields, const Served
   return prompts;
 }
 
+[[noreturn]] void refuse_message(size_t place, const std::string& expected) {
+  refuse_field("messages", cat("message ", place + 1, " with ", expected));
+}
+
 /// A message's words: a text, or parts of the type "text".
-std::string message_text(const nlohmann::json& message) {
+std::string message_text(const nlohmann::json& message, size_t place) {
   const auto content = message.find("content");
   if (content != message.end() && content->is_string()) return content->get<std::string>();
   std::string text;
-  if (content == message.end() || !content->is_array()) refuse_field("messages", "a content, which is a text");
+  if (content == message.end() || !content->is_array()) refuse_message(place, "a content, which is a text");
   for (const nlohmann::json& part : *content) {
-    if (!part.is_object() || part.value("type", "") != "text" || !part.contains("text") || !part["text"].is_string())
-      refuse_field("messages", "parts of the type text alone: the model reads nothing else");
+    const bool is_text = part.is_object() && part.contains("type") && part["type"] == "text" && part.contains("text") &&
+                         part["text"].is_string();
+    if (!is_text) refuse_message(place, "parts of the type text alone: the model reads nothing else");
     text += part["text"].get<std::string>();
   }
   return text;
+}
+
+/// Whose turns a conversation may have. What a template does with each, it says itself.
+constexpr std::string_view kRoles[] = {"system", "developer", "user", "assistant"};
+
+ChatMessage read_message(const nlohmann::json& message, size_t place) {
+  if (!message.is_object()) refuse_message(place, "a role and a content, as an object");
+  const auto role = message.find("role");
+  if (role == message.end() || !role->is_string() ||
+      std::ranges::find(kRoles, role->get<std::string>()) == std::end(kRoles))
+    refuse_message(place, "the role system, developer, user or assistant: lancet serve calls no tools");
+  for (const auto& [key, value] : message.items())  // what clients send back of an answer is empty: "refusal": null
+    if (key != "role" && key != "content" && !value.is_null() && !(value.is_array() && value.empty()))
+      refuse_message(place, cat("a role and a content alone: ", printable(excerpt(key, 60)), " would be left out"));
+  return {role->get<std::string>(), message_text(message, place)};
 }
 
 std::vector<TokenId> read_messages(OrderFields& fields, const ServedModel& model) {
@@ -70,15 +91,12 @@ std::vector<TokenId> read_messages(OrderFields& fields, const ServedModel& model
                       .message = cat(model.why_no_chat, "; or start lancet serve with --chat-template"),
                       .parameter = "messages",
                       .code = "no_chat_template"});
-  const nlohmann::json* messages = fields.find("messages");
-  if (messages == nullptr || !messages->is_array() || messages->empty()) refuse_field("messages", "a list of messages");
-  const nlohmann::json& first = messages->front();
-  if (messages->size() != 1 || !first.is_object() || !first.contains("role") || first["role"] != "user")
-    refuse_field("messages", cat("one message, of the role user: lancet knows what the chat template '",
-                                 model.chat->name(), "' makes of that alone; got ", messages->size(),
-                                 messages->size() == 1 ? ", of another role" : ""));
+  const nlohmann::json* given = fields.find("messages");
+  if (given == nullptr || !given->is_array() || given->empty()) refuse_field("messages", "a list of messages");
+  std::vector<ChatMessage> messages;
+  for (const nlohmann::json& message : *given) messages.push_back(read_message(message, messages.size()));
   try {
-    return model.chat->ids(*model.tokenizer, message_text(first));
+    return model.chat->ids(*model.tokenizer, messages);
   } catch (const Error& error) {
     throw ApiProblem({.status = 400, .message = error.what(), .parameter = "messages"});
   }

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "lancet/core/error.h"
 #include "support/text_fixture.h"
 
@@ -35,35 +37,60 @@ const std::string kLlama2 =
     "{% for message in messages %}{% set content = message['content'] %}{% if message['role'] == 'user' %}"
     "{{ bos_token + '[INST] ' + content.strip() + ' [/INST]' }}{% endif %}{% endfor %}";
 
-TEST(ChatTemplate, IsRecognisedByItsText) {
-  for (const auto& [jinja, name, wrapped] :
-       {std::tuple{kChatMl, "chatml", "<|im_start|>user\n Hi \n<|im_end|>\n<|im_start|>assistant\n"},
-        std::tuple{kZephyr, "zephyr", "<|user|>\n Hi \n</s>\n<|assistant|>\n"},
-        std::tuple{kLlama2, "llama-2", "<s>[INST] Hi [/INST]"}}) {
+TEST(ChatTemplate, GivesTheTextOfTheModelsTemplate) {
+  for (const auto& [jinja, wrapped] :
+       {std::pair{kChatMl, "<|im_start|>user\n Hi \n<|im_end|>\n<|im_start|>assistant\n"},
+        std::pair{kZephyr, "<|user|>\n Hi \n</s>\n<|assistant|>\n"}, std::pair{kLlama2, "<s>[INST] Hi [/INST]"}}) {
     const TemplateFolder folder(jinja);
     const ChatTemplate chat = ChatTemplate::of(folder.path());
-    EXPECT_EQ(chat.name(), name);
+    EXPECT_EQ(chat.name(), "the model's");
     EXPECT_EQ(chat.wrap(" Hi \n"), wrapped);
   }
   EXPECT_EQ(ChatTemplate::of(TemplateFolder(kLlama2).path()).wrap(" \n"), "<s>[INST]  [/INST]");
 }
 
+/// Was taken for the known ChatML, without its opening.
+TEST(ChatTemplate, KeepsAnOpeningOfItsOwn) {
+  const TemplateFolder folder("{% if messages[0]['role'] != 'system' %}{{ 'You are Ada.\n' }}{% endif %}" + kChatMl);
+  EXPECT_EQ(ChatTemplate::of(folder.path()).wrap("Hi"),
+            "You are Ada.\n<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n");
+}
+
+TEST(ChatTemplate, RendersAConversation) {
+  const std::vector<ChatMessage> messages{
+      {"system", "Be brief."}, {"user", "Hi"}, {"assistant", "Ho"}, {"user", "Why?"}};
+  const std::string text = ChatTemplate::of(TemplateFolder(kChatMl).path()).render(messages);
+  EXPECT_EQ(
+      text,
+      "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\nHo<|im_end|>\n"
+      "<|im_start|>user\nWhy?<|im_end|>\n<|im_start|>assistant\n");
+  const ChatTemplate single = ChatTemplate::of(TemplateFolder(kLlama2).path());
+  EXPECT_TRUE(contains(error_of<TokenizerError>([&] { single.render(messages); }), {"leaves out message 1", "system"}));
+  EXPECT_TRUE(contains(error_of<ConfigError>([&] { ChatTemplate::by_hand("U: {}").render(messages); }),
+                       {"expected one, got 4"}));
+  const TemplateFolder strict("{% if messages|length > 1 %}\n{{ raise_exception('One question!') }}{% endif %}" +
+                              kChatMl);
+  EXPECT_TRUE(contains(error_of<TokenizerError>([&] { ChatTemplate::of(strict.path()).render(messages); }),
+                       {"refuses these messages: One question! (", "line 2)"}));
+}
+
 TEST(ChatTemplate, IsTheDefaultOneOfSeveralAndThatOfItsOwnFileFirst) {
   const TemplateFolder folder(
       json::array({{{"name", "tool_use"}, {"template", "?"}}, {{"name", "default"}, {"template", kLlama2}}}));
-  EXPECT_EQ(ChatTemplate::of(folder.path()).name(), "llama-2");
+  EXPECT_EQ(ChatTemplate::of(folder.path()).wrap("Hi"), "<s>[INST] Hi [/INST]");
   write_file(folder / "chat_template.jinja", kChatMl);
-  EXPECT_EQ(ChatTemplate::of(folder.path()).name(), "chatml");
+  EXPECT_TRUE(ChatTemplate::of(folder.path()).wrap("Hi").starts_with("<|im_start|>"));
 }
 
-TEST(ChatTemplate, WhatIsNotKnownIsRefusedWithWhatToDo) {
-  std::string changed = kChatMl, spaced = kZephyr;
-  changed.insert(0, "{{ '<|im_start|>system\nBe brief.<|im_end|>\n' }}");
-  spaced.replace(spaced.find("eos_token }}\n"), 13, "eos_token }}");
-  for (const std::string& jinja : {changed, spaced, std::string("{{ messages }}")}) {
+TEST(ChatTemplate, WhatCannotBeUsedIsRefusedWithWhatToDo) {
+  for (const auto& [jinja, part] : std::initializer_list<std::pair<const char*, const char*>>{
+           {"a\n{{ messages|nofilter }}", "line 2: |nofilter"},
+           {"{{ bos_token }}", "got it 0 times"},
+           {"{{ messages[0].content }}{{ messages[0].content }}", "got it 2 times"},
+           {"{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}", "steps"}}) {
     const TemplateFolder folder(jinja);
     EXPECT_TRUE(contains(error_of<TokenizerError>([&] { ChatTemplate::of(folder.path()); }),
-                         {"tokenizer_config.json", "llama-3.1", "zephyr", "--chat-template", "{}"}));
+                         {"tokenizer_config.json", part, "--chat-template", "{}"}));
   }
   const TempDir bare;
   EXPECT_TRUE(contains(error_of<TokenizerError>([&] { ChatTemplate::of(bare.path()); }),
@@ -86,6 +113,36 @@ TEST(ChatTemplate, LeavesThinkingOutWhereAnAnswerIsWantedAtOnce) {
   EXPECT_EQ(chat.wrap("Hi", Thinking::kNone), turns + "<think>\n\n</think>\n\n");
   const ChatTemplate other = ChatTemplate::of(TemplateFolder(kChatMl).path());
   EXPECT_EQ(other.wrap("Hi", Thinking::kNone), other.wrap("Hi"));
+}
+
+/// QwQ's and R1's: nothing turns it off.
+TEST(ChatTemplate, ClosesAThoughtThatTheTemplateOpens) {
+  const TemplateFolder folder("{{ messages[0].content }}{% if add_generation_prompt %}{{ '<A><think>\n' }}{% endif %}");
+  const ChatTemplate chat = ChatTemplate::of(folder.path());
+  EXPECT_EQ(chat.wrap("Hi"), "Hi<A><think>\n");
+  EXPECT_EQ(chat.wrap("Hi", Thinking::kNone), "Hi<A><think>\n\n</think>\n\n");
+  EXPECT_EQ(chat.end_of_thoughts(), "</think>");
+  const TemplateFolder other("{{ messages[0].content }}{{ '<seed:think>' if thinking is not defined or thinking }}");
+  EXPECT_EQ(ChatTemplate::of(other.path()).wrap("Hi", Thinking::kNone), "Hi");
+  EXPECT_EQ(ChatTemplate::of(other.path()).wrap("Hi", Thinking::kWanted), "Hi<seed:think>");
+  EXPECT_EQ(ChatTemplate::of(other.path()).end_of_thoughts(), "</seed:think>");
+}
+
+TEST(ChatTemplate, TellsTheDayOfSourceDateEpoch) {
+  const TemplateFolder folder("{{ strftime_now('%d %B %Y') }} {{ messages[0].content }}");
+  setenv("SOURCE_DATE_EPOCH", "1750000000", 1);
+  EXPECT_EQ(ChatTemplate::of(folder.path()).wrap("Hi"), "15 June 2025 Hi");
+  setenv("SOURCE_DATE_EPOCH", "x", 1);
+  EXPECT_THROW(ChatTemplate::of(folder.path()), ConfigError);
+  unsetenv("SOURCE_DATE_EPOCH");
+  EXPECT_NE(ChatTemplate::of(folder.path()).wrap("Hi"), "15 June 2025 Hi");
+}
+
+TEST(ChatTemplate, AsAContextDoesNotDependOnThePrompt) {
+  const auto tokenizer = testing::open_spec(tiny_spec());
+  const TemplateFolder folder("{{ messages[0].content|length }} {{ messages[0].content }}");
+  EXPECT_TRUE(contains(error_of<TokenizerError>([&] { ChatTemplate::of(folder.path()).context(*tokenizer); }),
+                       {"does not depend on it"}));
 }
 
 TEST(ChatTemplate, AsAContextHasTheIdsOfAChat) {
@@ -119,7 +176,7 @@ TEST(ChatTemplate, SpecialTokensBecomeTheirIds) {
   const TemplateFolder folder(kChatMl);
   const ChatTemplate chat = ChatTemplate::of(folder.path());
   EXPECT_TRUE(contains(error_of<TokenizerError>([&] { chat.ids(*testing::open_spec(spec), "Paris"); }),
-                       {"chatml", "<|im_start|>", "into pieces", "tokenizer.json"}));
+                       {"the model's", "<|im_start|>", "into pieces", "tokenizer.json"}));
   int id = static_cast<int>(spec["model"]["vocab"].size());
   const int start = id, end = id + 1;
   for (const char* token : {"<|im_start|>", "<|im_end|>"})
