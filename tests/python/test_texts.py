@@ -134,3 +134,16 @@ def test_what_is_no_text_and_no_path_is_told(here, tiny_session):
     ):
         with pytest.raises(lancet.ConfigError, match=words):
             call()
+
+
+def test_files_with_such_text_are_refused_by_their_place(here, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("files")
+    (folder / "facts.json").write_text('[{"prompt": "{} is", "subject": "Rome", "target": "a\\u0000b"}]')
+    with pytest.raises(lancet.ConfigError, match=r"facts\.json: record 0: target: has the character U\+0000"):
+        lancet.load_requests(folder / "facts.json")
+    (folder / "half.json").write_text('[{"prompt": "{} is", "subject": "Rome", "target": "\\ud800"}]')
+    with pytest.raises(lancet.ConfigError, match="half.json: not valid JSON"):
+        lancet.load_requests(folder / "half.json")
+    (folder / "job.yaml").write_text(f'model: "{MODEL}\\0x"\nrequests: [{{prompt: "a", target: "b"}}]\neditor: {{method: memit}}\noutput: {{dir: out}}\n')
+    with pytest.raises(lancet.ConfigError, match=r"job\.yaml:1: model: expected a path"):
+        lancet.run(folder / "job.yaml")
