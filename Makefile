@@ -5,7 +5,11 @@
 VENV := .venv
 PYTHON := $(VENV)/bin/python
 BUILD := build
-export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell nproc)
+# As many files at once as there are cores, fewer where memory would not hold them.
+ifndef CMAKE_BUILD_PARALLEL_LEVEL
+CMAKE_BUILD_PARALLEL_LEVEL := $(shell python3 packaging/python/build_jobs.py || nproc)
+endif
+export CMAKE_BUILD_PARALLEL_LEVEL
 
 help:
 	@echo "make demo    packages, environment, build, then edit 100 facts of the demo model"

@@ -17,6 +17,13 @@ for python in "$@"; do
   "$python" -c 'import sys; assert sys.version_info >= (3, 10)' || { echo "wheel.sh: $python: expected a Python that runs, of 3.10 or later" >&2; exit 2; }
 done
 rm -rf $plain
+# How far the build is, which pip keeps to itself.
+progress=build/wheel-progress
+: > $progress
+tail -n +1 -f $progress &
+shown=$!
+trap 'kill $shown' EXIT
+export LANCET_BUILD_PROGRESS=$source/$progress
 for python in "$@"; do
   $tools/bin/python -m pip --python "$(command -v "$python")" wheel --disable-pip-version-check --no-deps --wheel-dir $plain --config-settings=cmake.define.LANCET_TORCH="$torch" .
 done

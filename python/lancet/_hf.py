@@ -32,8 +32,35 @@ def model_of(folder: str, capsules: list[tuple[str, Any]], model: Any) -> Any:
 
 def _check_made(model: Any) -> None:
     """Throws: ConfigError for what is no model of transformers."""
-    if model is not None and not hasattr(model, "base_model_prefix"):
+    if model is None:
+        return
+    if not hasattr(model, "base_model_prefix"):
         raise ConfigError(f"hf_model: model: expected a transformers model that hf_model returned before, got {type(model).__name__}")
+    refuse_adapters(model, "hf_model: model")
+
+
+def unwrapped(model: Any) -> Any:
+    """The module itself, whose memory torch.compile and data parallelism share under names of their own."""
+    while True:
+        inner = getattr(model, "_orig_mod", None)
+        if inner is None and type(model).__name__ in ("DataParallel", "DistributedDataParallel"):
+            inner = model.module
+        if inner is None:
+            return model
+        model = inner
+
+
+def refuse_adapters(model: Any, where: str) -> None:
+    """Throws: ConfigError where an adapter is in the model: its weights are others than those that it computes with, have
+    other names, and save_pretrained writes the adapter alone."""
+    if any(each.__name__ in ("PeftModel", "PeftMixedModel") for each in type(model).__mro__):
+        raise ConfigError(f"{where}: a {type(model).__name__} keeps its adapter beside the weights: give model.merge_and_unload(), which adds it to them")
+    inside = next((name for name, module in model.named_modules() if hasattr(module, "base_layer")), None) if hasattr(model, "named_modules") else None
+    if inside is not None or getattr(model, "_hf_peft_config_loaded", False):
+        at = f" (at {inside})" if inside is not None else ""
+        raise ConfigError(
+            f"{where}: a {type(model).__name__} with an adapter of PEFT in it{at}: give PeftModel.from_pretrained(model, ADAPTER).merge_and_unload(), of the model without it"
+        )
 
 
 def _empty_model(folder: str, tensors: dict[str, Any]) -> Any:
@@ -112,9 +139,11 @@ def tell_copied(reason: ConfigError) -> None:
 
 def stored(model: Any, tokenizer: Any) -> tuple[str, Any]:
     """A folder with a copy of the model and its tokenizer, and what keeps it."""
+    model = unwrapped(model)
     for name, given in (("model", model), ("tokenizer", tokenizer)):
         if not hasattr(given, "save_pretrained"):
             raise ConfigError(f"{name}: expected {'a folder, a name of the hub, or a model' if name == 'model' else 'the tokenizer'} of transformers, got {type(given).__name__}")
+    refuse_adapters(model, "model")
     kept = tempfile.TemporaryDirectory(prefix="lancet-model-")
     model.save_pretrained(kept.name)
     tokenizer.save_pretrained(kept.name)
@@ -176,6 +205,8 @@ def apply_edits(model: Any, base: str, write: Writer) -> Applied:
     """Checks all before anything is changed."""
     import torch
 
+    model = unwrapped(model)
+    refuse_adapters(model, "apply_to: model")
     if not hasattr(model, "base_model_prefix"):
         raise ConfigError(f"apply_to: expected a model of transformers, got {type(model).__name__}")
     there = model.state_dict(keep_vars=True)

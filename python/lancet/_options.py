@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from . import _lancet
+from . import _lancet, _text
 from .errors import ConfigError
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -38,6 +38,7 @@ def refuse_misspelt(function: Callable[..., Any], options: Mapping[str, Any]) ->
     for key in options:
         if key in DECLARED["editor"]:
             continue
+        _text.text(key, "keyword")
         near = _lancet.nearest(key, [*DECLARED["editor"], *inspect.signature(function).parameters])
         raise ConfigError(f"{key}: unknown keyword of {function.__name__}(){f'; did you mean {near}?' if near else ''}")
 
@@ -69,15 +70,18 @@ def to_json(value: Any, where: str) -> str:
 
     def other(item: Any) -> Any:
         if isinstance(item, os.PathLike):
-            return os.fspath(item)
+            return _text.path(item, where)
         if hasattr(item, "tolist"):  # NumPy's numbers and arrays, torch's tensors
             return item.tolist()
         raise ConfigError(f"{where}: expected numbers, texts, lists and dicts, got {type(item).__name__}")
 
     try:
+        _text.check(value, where)
         return json.dumps(value, ensure_ascii=False, allow_nan=False, default=other)
     except ValueError as error:  # nan, a circle, or ours
         raise error if isinstance(error, ConfigError) else ConfigError(f"{where}: {error}") from error
+    except RecursionError:
+        raise ConfigError(f"{where}: nested too deeply, or within itself") from None
     except TypeError as error:  # keys
         raise ConfigError(f"{where}: {error}") from error
 
@@ -85,7 +89,7 @@ def to_json(value: Any, where: str) -> str:
 def assignments(prefix: str, value: Any) -> list[str]:
     """`prefix=value`; of a dict one for each of its keys, so that the others stay as they are."""
     if isinstance(value, Mapping) and value:
-        return [line for key, inner in value.items() for line in assignments(f"{prefix}.{key}", inner)]
+        return [line for key, inner in value.items() for line in assignments(f"{prefix}.{_text.text(str(key), prefix)}", inner)]
     return [f"{prefix}={to_json(value, prefix)}"]
 
 
@@ -100,4 +104,4 @@ def changes(changed: Mapping[str, Any] | None) -> list[str]:
         return []
     if not isinstance(changed, Mapping):
         raise ConfigError(f"set: expected a dict of dotted keys, got {type(changed).__name__}")
-    return [f"{key}={to_json(value, str(key))}" for key, value in changed.items()]
+    return [f"{_text.text(str(key), 'set')}={to_json(value, str(key))}" for key, value in changed.items()]

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from typing import TypeVar
 
+from . import _text
 from .errors import Error
 
 Result = TypeVar("Result")
@@ -44,7 +45,10 @@ def of_session(message: str) -> str:
 
 
 def called(function: Callable[..., Result], *arguments: object, say: Callable[[str], str] = of_python) -> Result:
-    """Calls it; an error of lancet's says its words in Python's."""
+    """Calls it; an error of lancet's says its words in Python's. Texts among the arguments are held to what it can take."""
+    for given in arguments:
+        if isinstance(given, (str, list)):
+            _text.check(given, "text")
     try:
         return function(*arguments)
     except Error as error:

@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Union
 
-from . import _lancet, _options
+from . import _lancet, _options, _text
 from ._hub import model_folder
 from ._progress import Listener, Shown
 from ._words import called
@@ -42,7 +42,7 @@ def erase(job: Path | Mapping[str, Any], *, set: Mapping[str, Any] | None = None
 
 
 def _job_text(function: str, job: Path | Mapping[str, Any], changed: Mapping[str, Any] | None, overwrite: bool) -> _lancet.JobText:
-    tree, file = (_options.to_json(job, "job"), "") if isinstance(job, Mapping) else ("", os.fspath(job))
+    tree, file = (_options.to_json(job, "job"), "") if isinstance(job, Mapping) else ("", _text.path(job, "job"))
     if not tree and not file:
         raise ConfigError(f"{function}: expected a job file or a dict, got an empty name")
     return _lancet.JobText(tree, file, _options.changes(changed) + _options.changes({"output.replace": True} if overwrite else None))
@@ -101,10 +101,11 @@ def merge(
 ) -> Report:
     """`lancet merge`: the edits of several outputs of one base model in one (docs/edits.md). `prefer`: that of `edits`
     whose edits stay where two are at odds. `drop`: ids that stay out. `solve`: one joint solve."""
-    folders = [os.fspath(folder) for folder in edits]
-    if prefer is not None and os.fspath(prefer) not in folders:
-        raise ConfigError(f"prefer: expected one of {', '.join(folders)}, got {os.fspath(prefer)}")
-    place = None if prefer is None else folders.index(os.fspath(prefer))
+    folders = [_text.path(folder, "edits") for folder in edits]
+    preferred = None if prefer is None else _text.path(prefer, "prefer")
+    if preferred is not None and preferred not in folders:
+        raise ConfigError(f"prefer: expected one of {', '.join(folders)}, got {preferred}")
+    place = None if preferred is None else folders.index(preferred)
     job = {"edits": folders, "prefer": place, "drop": list(drop), "solve": solve}
     return _made(_lancet.run_merge, job | _output(out, model, _options.overwrites(overwrite, replace), set), progress)
 
@@ -114,32 +115,33 @@ def _output(out: Path, model: Path | None, overwrite: bool, changed: Mapping[str
 
 
 def _made(run_job: Callable[[Any, str], str], job: Mapping[str, Any], progress: Shown) -> Report:
-    text = _options.to_json(job, "job")
+    text = _options.to_json(job, "")
     return Report(_worked(progress, lambda engine: run_job(engine, text)))
 
 
 def load_requests(path: Path, *, format: str = "auto", skip: int = 0, limit: int | None = None) -> list[dict[str, Any]]:
     """Records of a request file in any format that lancet reads (docs/job-file.md), as dicts for `Session.edit`."""
-    return [json.loads(line) for line in called(_lancet.request_lines, os.fspath(path), format, skip, limit)]
+    return [json.loads(line) for line in called(_lancet.request_lines, _text.path(path, "path"), _text.text(format, "format"), skip, limit)]
 
 
 def list_presets(model: Path | None = None) -> list[dict[str, Any]]:
     """Published options of methods, as `lancet presets` has them: name, method, whether `preset: auto` takes it, models,
     source, and `editor`, for `lancet.open(**preset["editor"])`. `model`: those for a model folder's config.json."""
-    return json.loads(called(_lancet.presets, "" if model is None else model_folder(os.fspath(model))))
+    return json.loads(called(_lancet.presets, "" if model is None else model_folder(_text.path(model, "model"))))
 
 
 def undo_push(edits: Path, *, url: str | None = None, token: str | None = None, timeout_s: int = 60, progress: Shown = None) -> dict[str, Any]:
     """Takes the last push of a folder of edits back (docs/push.md). `edits`: the folder that `Session.push` was given, or
     an output of `lancet push`. `url`: the server, where it is not found at the address that was pushed to."""
-    job = _options.to_json({"edits": edits, "to": url or "", "token": token or "", "timeout_s": timeout_s}, "undo_push")
+    texts = {"to": _text.text(url or "", "url"), "token": token or "", "timeout_s": timeout_s}
+    job = _options.to_json({"edits": edits, **texts}, "")
     return json.loads(_worked(progress, lambda engine: _lancet.run_undo_push(engine, job)))
 
 
 def push_edits(job: Mapping[str, Any], progress: Shown) -> dict[str, Any]:
     """`lancet push` of a folder of edits; `job` has every key. Raises NumericError with the report as `.report` where
     `accept` is not met: it was taken back."""
-    text = _options.to_json(job, "push")
+    text = _options.to_json(job, "")
     report = json.loads(_worked(progress, lambda engine: _lancet.run_push(engine, text)))
     if report["unmet"]:
         error = NumericError("accept: not met, the push was taken back: " + "; ".join(report["unmet"]))

@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict, Union, overload
 
-from . import _lancet, _options
+from . import _lancet, _options, _text
 from ._hub import model_folder
 from ._progress import Listener, Shown
 from ._table import Requests, records_of
@@ -47,7 +47,7 @@ class Session:
     """
 
     def __init__(self, model: Path, run: list[str], editor: _Editor, progress: Shown, planned_requests: int) -> None:
-        self._model, self._run, self._editor = os.fspath(model), run, editor
+        self._model, self._run, self._editor = _text.path(model, "model"), run, editor
         self._listener = Listener(progress)
         # A user's function may refer to the session: what lives until the session ends must not refer to it.
         self._engine = _lancet.Engine(weakref.proxy(self._listener), self._listener.delivery)
@@ -125,9 +125,8 @@ class Session:
         """
         keywords = _transformers_keywords(dict(locals()))
         how = _options.to_json(_options.given("generate", keywords), "generate")
-        one = isinstance(prompts, str)
-        texts = [text for text, _ in self._call(self._engine.generate, [prompts] if one else list(prompts), how)]
-        return texts[0] if one else texts
+        texts = [text for text, _ in self._call(self._engine.generate, _text.texts(prompts, "prompts"), how)]
+        return texts[0] if isinstance(prompts, str) else texts
 
     @overload
     def undo(self, edits: Edit | str | Iterable[str]) -> dict[str, Any]: ...
@@ -142,7 +141,7 @@ class Session:
             if not self._call(self._engine.undo):
                 return None
             return {"mode": "last", "gives_up": ""}
-        ids = edits.ids if isinstance(edits, Edit) else [edits] if isinstance(edits, str) else list(edits)
+        ids = edits.ids if isinstance(edits, Edit) else _text.texts(edits, "edits")
         return json.loads(self._call(self._engine.undo_ids, ids))
 
     @property
@@ -153,11 +152,11 @@ class Session:
     def save(self, folder: Path, *, overwrite: bool = False, replace: bool | None = None) -> None:
         """The edited model as `lancet edit` writes it, but for the report: for transformers, and for `edits=`. The
         folder appears complete or not at all. `overwrite`: one that lancet wrote may be there."""
-        self._call(self._engine.save, os.fspath(folder), _exists(overwrite, replace))
+        self._call(self._engine.save, _text.path(folder, "folder"), _exists(overwrite, replace))
 
     def save_edits(self, folder: Path) -> None:
         """The edits alone, for `lancet.open(..., edits=folder)`. A folder that is there is replaced."""
-        self._call(self._engine.save_edits, os.fspath(folder))
+        self._call(self._engine.save_edits, _text.path(folder, "folder"))
 
     def export_adapter(
         self,
@@ -172,7 +171,7 @@ class Session:
         """The edits as a LoRA adapter, for PEFT ("peft") or llama.cpp ("gguf"). `dtype`: of the factors; "auto": f16 in
         "gguf", f32 in "peft". `rank`: the largest."""
         how = _options.to_json(_options.given("adapter", locals()), "adapter")
-        return json.loads(self._call(self._engine.export_adapter, os.fspath(folder), how, _exists(overwrite, replace)))
+        return json.loads(self._call(self._engine.export_adapter, _text.path(folder, "folder"), how, _exists(overwrite, replace)))
 
     def push(
         self,
@@ -196,14 +195,15 @@ class Session:
         `lancet.undo_push(edits)` and `lancet push`. `accept`: {"efficacy": 0.9}; below it the push is taken back, and
         NumericError has the report. Returns the report.
         """
-        self.save_edits(edits)
-        job = {"edits": edits, "to": url, "server": server, "name": name or "", "instead_of": instead_of or "", "accept": accept or {}, "asked": asked, "rank": rank}
+        job = {"edits": _text.path(edits, "edits"), "to": _text.text(url, "url"), "server": server, "name": name or "", "instead_of": instead_of or "", "accept": accept or {}, "asked": asked, "rank": rank}
         job |= {"adapter_dir": adapter_dir or "", "server_path": server_path or "", "token": token or "", "timeout_s": timeout_s, "model": self._model}
+        _options.to_json(job, "")  # what is wrong with it is found before anything is written
+        self.save_edits(edits)
         return push_edits(job, self._listener.shown)
 
     def restore(self, folder: Path) -> None:
         """The edits of a `save`, a `save_edits` or a `lancet edit` of the same model: the same bits."""
-        self._call(self._engine.restore, os.fspath(folder))
+        self._call(self._engine.restore, _text.path(folder, "folder"))
 
     def hf_model(self, model: Any = None) -> Any:
         """The weights as they are as a transformers model, in the same memory where its tensors can be, else a copy,
@@ -283,7 +283,7 @@ class Session:
     def _with_ids(self, requests: Requests) -> list[dict[str, Any]]:
         """Those without an id get the next number that no edit has or had, from 0 on."""
         records = [dict(record) for record in records_of(requests)]
-        given = [str(record["id"]) for record in records if "id" in record]
+        given = [_text.text(str(record["id"]), "requests: id") for record in records if "id" in record]
         ids = iter(self._call(self._engine.new_ids, given, len(records) - len(given)))
         return [record if "id" in record else {"id": next(ids), **record} for record in records]
 
@@ -378,7 +378,7 @@ def _folder_of(model: Any, tokenizer: Any) -> tuple[str, Any]:
     if isinstance(model, (str, os.PathLike)):
         if tokenizer is not None:
             raise ConfigError("tokenizer: a model's folder has its own: expected none")
-        return model_folder(os.fspath(model)), None
+        return model_folder(_text.path(model, "model")), None
     from . import _hf
 
     return _hf.stored(model, tokenizer)

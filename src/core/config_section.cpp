@@ -95,6 +95,10 @@ std::optional<std::string> parse_text(const ConfigTree& value) {
 
 std::optional<fs::path> resolve_path(const std::string& text, const fs::path& base, std::string& got) {
   if (text.empty()) return std::nullopt;
+  if (text.find('\0') != std::string::npos) {  // the system would take what stands before it
+    got += " with the character U+0000, at which a path ends";
+    return std::nullopt;
+  }
   fs::path path = text;
   if (text.front() == '~') {
     const char* home = std::getenv("HOME");

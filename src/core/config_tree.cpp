@@ -15,6 +15,7 @@
 #include <system_error>
 
 #include "lancet/core/error.h"
+#include "lancet/core/foreign_text.h"
 #include "lancet/core/strings.h"
 #include "lancet/core/text_file.h"
 
@@ -23,6 +24,9 @@ namespace {
 
 /// The parser's tree takes many times the text. More requests than fit in have a file of their own.
 constexpr uint64_t kLargestConfig = 16'000'000;
+
+/// Most keys of one map: to find one all are gone through. No job has a hundredth of them.
+constexpr size_t kMostKeys = 10'000;
 
 ConfigTree plain_scalar(std::string text) {
   ConfigTree tree;
@@ -114,6 +118,8 @@ ConfigTree load_config(const std::filesystem::path& path) {
   } catch (const FileProblem& problem) {
     throw ConfigError(cat(path.string(), ": cannot be read: ", problem.what()));
   }
+  if (const std::optional<std::string> foreign = foreign_file(text))
+    throw ConfigError(cat(path.string(), ": ", *foreign));
   return parse_config(text, path.string());
 }
 
@@ -231,6 +237,8 @@ class TreeBuilder final : public YAML::EventHandler {
     ConfigTree& map = *open_.back().tree;
     if (const ConfigTree* first = map.find(key))
       throw MarkedProblem{mark, cat("the key '", key, "' stands twice in one map, first on line ", first->line)};
+    if (map.entries.size() >= kMostKeys)
+      throw MarkedProblem{mark, cat("a map of more than ", kMostKeys, " keys: is this the right file?")};
     ConfigTree& value = map.set(key, {});
     value.line = mark.line + 1;
     open_.back().value = &value;
@@ -324,6 +332,7 @@ void check_bytes(std::string_view text) {
 ConfigTree parse_document(std::string_view text) {
   check_bytes(text);
   std::string yaml = is_json(text) ? json_as_yaml(text) : std::string(text);
+  if (yaml.find('\n') == std::string::npos) std::ranges::replace(yaml, '\r', '\n');  // which yaml-cpp does not take
   // A quote that is never closed swallows the rest of the file without a word in yaml-cpp; the end marker makes it an
   // error.
   yaml += yaml.empty() || yaml.back() == '\n' ? "...\n" : "\n...\n";

@@ -42,7 +42,7 @@ NumericError out_of_range(const std::string& name, const WeightTransaction::Entr
   return NumericError(cat(name, ": the edited weight, ", what, ", is not finite: its largest entry is ",
                           entry.master.abs().max().item<double>(), ", the largest ", dtype_name(to_dtype(dtype)),
                           " number is ", dtype == at::kHalf ? 65504.0 : 3.4e38,
-                          ". Lower the rate (editor.lr, editor.values.lr), hold the change back more "
+                          ". Lower the rate (editor.lr, editor.values.lr, editor.repair.lr), hold the change back more "
                           "(covariance_weight, ridge), or use a model in BF16 or F32"));
 }
 
@@ -116,8 +116,9 @@ const WeightDelta& WeightTransaction::apply(WeightId id, WeightDelta delta) {
     throw std::logic_error(cat(name, ": delta: expected ", current.sizes(), ", got ", change.sizes()));
   // also where every entry is finite, but their squares are not
   if (const double size = change.norm().item<double>(); !std::isfinite(size))
-    throw NumericError(cat(name, ": the computed change has the norm ", size, ": nothing is changed. Lower the rate ",
-                           "(editor.lr, editor.values.lr), or hold the change back more (covariance_weight, ridge)"));
+    throw NumericError(cat(
+        name, ": the computed change has the norm ", size, ": nothing is changed. Lower the rate ",
+        "(editor.lr, editor.values.lr, editor.repair.lr), or hold the change back more (covariance_weight, ridge)"));
 
   auto entry = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& known) { return known.id == id; });
   if (entry == entries_.end()) {

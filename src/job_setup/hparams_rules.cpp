@@ -67,7 +67,7 @@ std::optional<Module> parse_module(std::string_view name) {
 }
 
 void refuse(HparamsImport& import, const std::string& key, std::string_view value, std::string_view expected) {
-  import.file.problem(key, cat("'", value, "': expected ", expected));
+  import.file.problem(key, cat("'", excerpt(value, 80), "': expected ", expected));
 }
 
 KeyFate map_layers(HparamsImport& import, const std::string& key) {

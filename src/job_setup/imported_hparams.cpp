@@ -48,7 +48,10 @@ ConfigError unknown_method(const std::string& source, std::string_view what) {
 
 std::string find_method(ConfigSection& file, const std::string& source) {
   if (file.has("alg_name")) {
-    const std::string name = file.text("alg_name");
+    const ConfigTree* const given = file.raw("alg_name");
+    if (given->kind != ConfigTree::Kind::kScalar)
+      throw unknown_method(source, cat("alg_name: expected text, got ", excerpt(to_line(*given), 60)));
+    const std::string name = excerpt(file.text("alg_name"), 60);
     for (const auto& [theirs, ours] : kAlgorithms)
       if (theirs == name) return std::string(ours);
     throw unknown_method(source, cat("alg_name: '", name, "'"));

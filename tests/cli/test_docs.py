@@ -106,6 +106,7 @@ TESTED = {
     "lancet log out/demo --where 'success == false'": "test_edits_as_data.test_log_shows_each_edit_with_its_batch_and_how_it_holds",
     "lancet apply out/demo --to data/demo-model --out out/again": "test_edits_as_data.test_apply_makes_the_same_bytes_in_another_process",
     "lancet apply out/found --to data/demo-model --out out/adapted": "test_diff.test_what_is_found_is_applied_elsewhere",
+    "lancet apply edits --to MODEL --out DIR": "test_edits_as_data.test_a_folder_of_edits_goes_under_any_name",
     "lancet apply OLD --out NEW": "test_edits_as_data.test_outputs_of_earlier_versions_get_a_journal",
     "lancet undo out/demo": "test_edits_as_data.test_undo_in_place_is_all_or_nothing_and_can_be_repeated",
     "lancet undo out/demo --edits 18920,4913 --out out/fewer": "test_edits_as_data.test_downdate_leaves_the_batch_without_the_edit",

@@ -74,6 +74,46 @@ def test_apply_makes_the_same_bytes_in_another_process(made, lancet, dtype):
     assert {name: metric["after"] for name, metric in after.items()} == {name: metric["after"] for name, metric in before.items()}
 
 
+def test_a_folder_of_edits_goes_under_any_name(made, lancet):
+    """Also where it is copied beside another output's own edits/, and where a job of the reader's lies around it."""
+    first, other = made.folder / "f32-6", lancet.folder / "other"
+    passed_on = shutil.copytree(first / "edits", lancet.folder / "from Ann")
+    shutil.copytree(made.folder / "f32-4", other)
+    inside = shutil.copytree(first / "edits", other / "anns")
+    foreign = shutil.copytree(first / "edits", lancet.folder / "desk" / "edits")
+    (foreign.parent / "job.yaml").write_text("output: {format: adapter}\n")
+    for number, edits in enumerate((passed_on, inside, foreign, first / "edits")):
+        out = lancet.folder / f"again-{number}"
+        run_ok(lancet.run("apply", edits, "--to", DATA / "demo-model", "--out", out))
+        assert weights(out) == weights(first), edits
+        assert [edit["id"] for batch in log_of(lancet, edits)["batches"] for edit in batch["edits"]] == IDS
+    undone = run_ok(lancet.run("undo", passed_on, "--out", lancet.out))
+    assert weights(lancet.out) == weights(made.folder / "f32-4"), undone.stderr
+    in_place = lancet.run("undo", passed_on)
+    assert in_place.returncode == 2 and "is a folder of edits alone" in in_place.stderr and "--out" in in_place.stderr
+    assert sorted(path.name for path in passed_on.iterdir()) == sorted(path.name for path in (first / "edits").iterdir())
+
+
+def test_undo_of_the_edits_folder_is_that_of_the_output_around_it(made, lancet):
+    shutil.copytree(made.folder / "f32-6", lancet.out)
+    run_ok(lancet.run("undo", lancet.out / "edits"))
+    assert weights(lancet.out) == weights(made.folder / "f32-4")
+
+
+def test_the_last_line_of_an_edit_is_what_a_colleague_types(lancet):
+    said = run_ok(lancet.edit(lancet.job(**{**STREAM, "requests__limit": 2, "schedule": {"batch": 0}}))).stdout
+    line = re.fullmatch(r"  to pass on: (.*), under any name; there: (lancet apply .*)", said.splitlines()[-1])
+    passed_on = shutil.copytree(line[1], lancet.folder / "passed on")
+    words = [{"edits": passed_on, "MODEL": DATA / "demo-model", "DIR": lancet.folder / "there"}.get(word, word) for word in line[2].split()]
+    run_ok(lancet.run(*words[1:]))
+    assert weights(lancet.folder / "there") == weights(lancet.out)
+
+
+def test_edits_of_which_none_took_are_not_passed_on(lancet):
+    said = run_ok(lancet.edit(lancet.job(evaluate=["efficacy"], editor__values={"steps": 1, "lr": 1e-6, "clamp": 0.001}))).stdout
+    assert "0 of 3 edits took" in said and "to pass on" not in said
+
+
 def test_apply_on_three_ranks_makes_the_same_bytes(made, lancet):
     run_ok(lancet.run("launch", "--ranks", "3", "--", "apply", made.folder / "bf16-6", "--out", lancet.folder / "again"))
     assert weights(lancet.folder / "again") == weights(made.folder / "bf16-6")

@@ -1,5 +1,6 @@
 """Other tools' hyper-parameter files and null spaces."""
 import argparse
+import gzip
 import json
 
 import numpy
@@ -355,3 +356,32 @@ def test_a_presets_threshold_gives_way_to_stored_projections(lancet):
     assert planned.returncode == 0, planned.stderr
     planned = lancet.run("plan", lancet.write(job), "--devices", "80GiB", "--set", "editor.null_space_below=0.02")
     assert planned.returncode == CONFIG and "editor.null_space_below" in planned.stderr
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (gzip.compress(json.dumps(ROME).encode()), "is compressed by gzip: unpack it first"),
+        (json.dumps(ROME).encode("utf-16"), "is UTF-16"),
+        (b"<!DOCTYPE html><html></html>", "is a web page in the place of the file"),
+        (json.dumps(ROME | {"alg_name": ["MEMIT"]}).encode(), "alg_name: expected text, got [MEMIT]"),
+        (json.dumps(ROME | {"alg_name": "x" * 1_000_000}).encode(), "expected a file of MEMIT"),
+        (json.dumps(ROME | {"rewrite_module_tmp": "model.layers.{}.mlp.down_proj" * 100_000}).encode(), "rewrite_module_tmp: 'model.layers.{}.mlp.down_proj"),
+        (json.dumps({f"k{i}": i for i in range(200_000)} | ROME).encode(), "a map of more than 10000 keys"),
+        (b"[" * 100_000, "hparams.yaml:1:1"),
+    ],
+    ids=["gzip", "utf-16", "page", "a list", "a long name", "a long value", "many keys", "deep"],
+)
+def test_damaged_files_are_refused_shortly_and_soon(lancet, content, words):
+    path = lancet.folder / "hparams.yaml"
+    path.write_bytes(content)
+    result = lancet.run("import", "hparams", path)
+    assert result.returncode == CONFIG and words in result.stderr and result.stdout == "", result.stderr[:1000]
+    assert len(result.stderr) < 1500
+
+
+def test_lines_of_an_old_mac_are_lines(lancet):
+    path = lancet.folder / "hparams.yaml"
+    path.write_bytes(yaml.safe_dump(ROME).replace("\n", "\r").encode())
+    result = lancet.run("import", "hparams", path)
+    assert result.returncode == 0 and yaml.safe_load(result.stdout)["editor"]["method"] == "rome", result.stderr

@@ -66,3 +66,8 @@ def test_a_stream_goes_on_in_another_process_and_its_last_batch_leaves(lancet):
 def test_what_has_no_repair(lancet, editor, parts):
     result = lancet.edit(lancet.job(editor=editor))
     refuses(lancet, result, CONFIG, *parts)
+
+
+def test_a_rate_beyond_all_numbers_is_named_and_writes_nothing(lancet):
+    result = edited(lancet, "wild", repair=REPAIR | {"lr": 1e30})
+    assert result.returncode == 5 and "editor.repair.lr" in result.stderr and not (lancet.folder / "wild").exists()

@@ -40,6 +40,22 @@ def test_without_torch(tmp_path):
     assert "pip install torch==2.11.0" in run_python(text, tmp_path, fails=True)
 
 
+def test_the_import_takes_the_time_of_torchs():
+    """What comes on top is lancet's own files, and of Python's library what reports as pages need."""
+    code = """
+import sys, time
+begun = time.perf_counter(); import torch; torch_s = time.perf_counter() - begun
+before = set(sys.modules)
+begun = time.perf_counter(); import lancet; print(torch_s, time.perf_counter() - begun)
+print(*sorted({name.partition('.')[0] for name in set(sys.modules) - before}))
+"""
+    times, modules = run_python(code, ROOT).splitlines()
+    torch_s, more_s = map(float, times.split())
+    assert set(modules.split()) <= {"lancet", "html", "typing_extensions"} | set(sys.stdlib_module_names)
+    assert not set(modules.split()) & {"numpy", "pandas", "transformers", "tqdm", "matplotlib", "huggingface_hub"}
+    assert more_s < 0.2 * torch_s + 0.2, times
+
+
 def test_the_stub_names_what_the_module_has():
     stub = ast.parse((BUILD / "python" / "lancet" / "_lancet.pyi").read_text())
     names = {node.name: node for node in stub.body if isinstance(node, (ast.ClassDef, ast.FunctionDef))}

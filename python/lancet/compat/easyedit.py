@@ -20,7 +20,7 @@ import warnings
 from collections.abc import Mapping
 from typing import Any, ClassVar, TypeVar
 
-from .. import _lancet
+from .. import _lancet, _text
 from .._progress import Shown
 from .._words import called
 from ..errors import ConfigError, EditWarning
@@ -43,6 +43,7 @@ class HyperParams:
     @classmethod
     def from_hparams(cls: type[Params], hparams_name_or_path: str) -> Params:
         """Reads a YAML file, which may be named without .yaml."""
+        hparams_name_or_path = _text.path(hparams_name_or_path, "hparams_name_or_path")
         path = hparams_name_or_path if hparams_name_or_path.endswith(".yaml") else hparams_name_or_path + ".yaml"
         keys = json.loads(called(_lancet.config_json, path))
         if not isinstance(keys, dict):

@@ -5,6 +5,7 @@
 #include "commands.h"
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
+#include "lancet/journal/journal.h"
 #include "lancet/pipeline/edit_job.h"
 #include "lancet/plan/model_session.h"
 #include "lancet/studies/rehearsal.h"
@@ -73,6 +74,14 @@ std::string moved_weights_text(const EditReport& report) {
   return cat("  moved, by the weight's norm: ", join(shown), others, "\n");
 }
 
+/// What somebody else needs to have the same model: the small folder, and the command that adds it to the base there.
+std::string hand_over_text(const EditReport& report, const JobConfig& job) {
+  if (!report.unmet.empty() || count_successes(report).none()) return {};
+  const std::string folder = (job.output->dir / kEditsFolder).string();
+  return cat("  to pass on: ", folder, ", under any name; there: lancet apply ", kEditsFolder,
+             " --to MODEL --out DIR\n");
+}
+
 void print_summary(const EditReport& report, const JobConfig& job) {
   std::cout << "\n" << metrics_text(report) << "\n";
   if (const std::string side_effects = side_effects_text(report.before.side_effects, report.after.side_effects);
@@ -90,7 +99,7 @@ void print_summary(const EditReport& report, const JobConfig& job) {
             << moved_weights_text(report) << verdicts_text(report);
   if (const std::string standing = standing_text(report.standing); !standing.empty())
     std::cout << "  " << standing << "\n";
-  std::cout << std::flush;
+  std::cout << hand_over_text(report, job) << std::flush;
 }
 
 ExitCode run_rehearsal(const JobConfig& job, const Output& output, Communicator& communicator) {

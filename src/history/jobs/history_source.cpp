@@ -12,17 +12,26 @@ namespace {
 
 namespace fs = std::filesystem;
 
-fs::path output_of(const fs::path& edits) {
-  if (fs::exists(edits / kJournalFile)) return fs::absolute(edits / "..").lexically_normal();
-  if (!has_edits(edits))
-    throw ConfigError(cat(edits.string(), ": expected the output of lancet edit, with its folder ", kEditsFolder,
-                          "/, or that folder; found neither"));
-  return edits;
+constexpr const char* kJobFile = "job.yaml";
+
+/// The folder of edits alone counts as part of the output around it where it has its place and its name there: beside a
+/// copy may lie another output, or the reader's own job.
+std::optional<fs::path> output_of(const fs::path& given, const std::optional<fs::path>& journal_folder) {
+  if (!journal_folder) {
+    if (!has_edits(given))
+      throw ConfigError(cat(given.string(), ": expected the output of lancet edit, with its folder ", kEditsFolder,
+                            "/, or that folder, under any name; found neither"));
+    return given;
+  }
+  if (*journal_folder != given) return given;
+  const fs::path whole = fs::absolute(given / "").lexically_normal().parent_path(), around = whole.parent_path();
+  const bool is_in_output =
+      whole.filename() == kEditsFolder && fs::exists(around / kEditOutput.record) && fs::exists(around / kJobFile);
+  return is_in_output ? std::optional(around) : std::nullopt;
 }
 
-std::optional<Journal> read_journal(const fs::path& output) {
-  const std::optional<fs::path> found = find_journal(output);
-  return found ? std::optional(Journal::read(*found)) : std::nullopt;
+std::optional<Journal> read_journal(const std::optional<fs::path>& folder) {
+  return folder ? std::optional(Journal::read(*folder)) : std::nullopt;
 }
 
 /// An output's; somebody may have changed it. Throws: ConfigError also where it is no map of sections.
@@ -46,10 +55,10 @@ fs::path model_in_job(const fs::path& path) {
 }
 
 /// Returns where the base lay; an output of an earlier version has no journal that says it.
-fs::path base_of(const fs::path& output, const std::optional<Journal>& journal) {
-  const fs::path base = journal ? fs::path(journal->base().folder) : model_in_job(output / "job.yaml");
+fs::path base_of(const fs::path& given, const std::optional<Journal>& journal) {
+  const fs::path base = journal ? fs::path(journal->base().folder) : model_in_job(given / kJobFile);
   if (!fs::exists(base))
-    throw ConfigError(cat(output.string(), ": the base model of its edits lay in ", base.string(),
+    throw ConfigError(cat(given.string(), ": the base model of its edits lay in ", base.string(),
                           ", where there is nothing: --to or --model says where it lies now"));
   return base;
 }
@@ -57,9 +66,11 @@ fs::path base_of(const fs::path& output, const std::optional<Journal>& journal) 
 }  // namespace
 
 HistorySource::HistorySource(const fs::path& edits, const fs::path& model)
-    : output_(output_of(edits)),
-      journal_(read_journal(output_)),
-      model_(model.empty() ? base_of(output_, journal_) : model),
+    : given_(edits),
+      journal_folder_(find_journal(edits)),
+      output_(output_of(edits, journal_folder_)),
+      journal_(read_journal(journal_folder_)),
+      model_(model.empty() ? base_of(edits, journal_) : model),
       files_(open_model(model_, {})) {
   if (!journal_) journal_ = history().journal();
   if (journal_->batches().empty()) throw ConfigError(cat(edits.string(), ": no edit stands in it"));
@@ -67,18 +78,19 @@ HistorySource::HistorySource(const fs::path& edits, const fs::path& model)
 
 const EditHistory& HistorySource::history() {
   if (history_) return *history_;
-  const std::optional<fs::path> found = find_journal(output_);
-  history_ = found ? EditHistory::load(*found, *journal_, files_.config) : load_edits(output_, files_.config);
+  history_ = journal_folder_ ? EditHistory::load(*journal_folder_, *journal_, files_.config)
+                             : load_edits(given_, files_.config);
   return *history_;
 }
 
 JobConfig HistorySource::job(size_t setting, std::span<const EditRequest> requests, const Target& target,
                              std::span<const std::string> overrides) const {
   const EditSetting& edited_by = journal_->settings().at(setting);
-  const fs::path job_file = output_ / "job.yaml";
-  const bool has_file = fs::exists(job_file);
+  const fs::path job_file = output_ ? *output_ / kJobFile : fs::path();
+  const bool has_file = output_ && fs::exists(job_file);
   if (edited_by.job.empty() && !has_file)
-    throw ConfigError(cat(output_.string(), ": expected job.yaml in this output of an earlier version, found none"));
+    throw ConfigError(cat(given_.string(), ": expected ", kJobFile, " in this output of an earlier version, found none",
+                          output_ ? "" : ": name the whole output, not its folder of edits"));
   ConfigTree tree = edited_by.job.empty() ? load_job_file(job_file) : parse_config(edited_by.job, "the edits' job");
   for (const char* key : {"accept", "continue_from", "schedule", "requests", "output"}) tree.erase(key);
   tree.set("model", ConfigTree::text(fs::absolute(model_).string()));

@@ -20,8 +20,9 @@ enum class AdapterOutputs { kStay, kBecomeModels };
 
 class HistorySource {
  public:
-  /// `edits`: an output, or its folder edits/. `model`: empty: where the base lay. Throws: ConfigError when there are
-  /// no edits, or none that stand; CheckpointError for a journal that is damaged.
+  /// `edits`: an output, or its folder edits/, which may lie anywhere under any name. `model`: empty: where the base
+  /// lay. Throws: ConfigError when there are no edits, or none that stand; CheckpointError for a journal that is
+  /// damaged.
   HistorySource(const std::filesystem::path& edits, const std::filesystem::path& model);
 
   const Journal& journal() const { return *journal_; }
@@ -29,6 +30,8 @@ class HistorySource {
   const EditHistory& history();
   const ModelFiles& files() const { return files_; }
   const std::filesystem::path& model() const { return model_; }
+  /// The output that the edits lie in; nullopt: they are a folder of edits alone, such as somebody passed on.
+  const std::optional<std::filesystem::path>& output() const { return output_; }
 
   struct Target {
     std::filesystem::path dir;
@@ -40,7 +43,9 @@ class HistorySource {
                 std::span<const std::string> overrides) const;
 
  private:
-  std::filesystem::path output_;  ///< the output's folder
+  std::filesystem::path given_;                          ///< folder as it was named
+  std::optional<std::filesystem::path> journal_folder_;  ///< nullopt: an output of an earlier version has none
+  std::optional<std::filesystem::path> output_;
   std::optional<Journal> journal_;
   std::filesystem::path model_;
   ModelFiles files_;

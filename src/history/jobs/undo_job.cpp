@@ -46,9 +46,12 @@ MadeOutput run_undo_job(const UndoJob& job, Communicator& communicator) {
   std::optional<JobConfig> config;
   ReplayedEdits given;
   const auto job_for = [&](size_t setting, std::span<const EditRequest> requests) {
-    const bool in_place = job.out.empty();
-    return source->job(setting, requests,
-                       {in_place ? job.output : job.out, in_place ? IfExists::kReplace : job.if_exists}, job.overrides);
+    if (!job.out.empty()) return source->job(setting, requests, {job.out, job.if_exists}, job.overrides);
+    if (!source->output())
+      throw ConfigError(cat(job.output.string(),
+                            ": is a folder of edits alone, without the model that has them: --out ",
+                            "says where the model with fewer of them shall go"));
+    return source->job(setting, requests, {*source->output(), IfExists::kReplace}, job.overrides);
   };
   communicator.run_collectively("edits", [&] {
     source.emplace(job.output, job.model);

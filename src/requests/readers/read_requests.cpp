@@ -6,6 +6,7 @@
 #include "formats.h"
 #include "key_slips.h"
 #include "lancet/core/error.h"
+#include "lancet/core/reporter.h"
 #include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
 #include "record_source.h"
@@ -191,6 +192,7 @@ RequestFile load_request_file(const std::filesystem::path& path, const RequestFi
       format, source.kind == SourceKind::kTable ? UnknownKeys::kRefuse : UnknownKeys::kRefuseMisspelt, options.target);
   for (const SourceRecord& record : source.records) reader.read(record);
   if (options.on_bad_record == OnBadRecord::kError || reader.requests.empty()) throw_problems(reader.problems);
+  for (const std::string& note : source.notes) log_line(note);
   return {std::move(reader.requests), std::string(format.name), {reader.n_bad, std::move(reader.problems)}};
 }
 

@@ -85,13 +85,15 @@ std::string RecordReader::where() const {
   return cat(place_.text(), details.empty() ? "" : " (" + join(details) + ")");
 }
 
-std::string RecordReader::id() {
+std::string RecordReader::id() { return id_in({"", &record_, &asked_}); }
+
+std::string RecordReader::id_in(const Field& part) {
   for (const char* key : kIdKeys) {
-    const Field id = field(key);
+    const Field id = part.at(key);
     if (!id) continue;
     const bool is_text = id.value->is_string() && !is_blank(id.value->get_ref<const std::string&>());
     if (is_text || id.value->is_number_integer()) return id_text(*id.value);
-    problem(key, cat("expected an integer or text, got ", shown(*id.value)));
+    problem(id.path, cat("expected an integer or text, got ", shown(*id.value)));
     return {};
   }
   return std::to_string(place_.index);
@@ -136,14 +138,19 @@ std::optional<std::string> RecordReader::text(const Field& field) {
     problem(field.path, "is empty");
     return std::nullopt;
   }
-  if (!is_bounded(field)) return std::nullopt;
+  if (!is_usable(field)) return std::nullopt;
   return text;
 }
 
-bool RecordReader::is_bounded(const Field& field) {
-  const size_t size = field.value->get_ref<const std::string&>().size();
-  if (size <= kLongestText) return true;
-  problem(field.path, cat("expected at most ", kLongestText, " bytes, got ", size, ": no model can read as much"));
+bool RecordReader::is_usable(const Field& field) {
+  const auto& text = field.value->get_ref<const std::string&>();
+  const size_t size = text.size();
+  if (text.find('\0') != std::string::npos)
+    problem(field.path, cat("has the character U+0000, which stands in no text: take it out"));
+  else if (size > kLongestText)
+    problem(field.path, cat("expected at most ", kLongestText, " bytes, got ", size, ": no model can read as much"));
+  else
+    return true;
   return false;
 }
 
@@ -188,7 +195,7 @@ std::vector<std::string> RecordReader::answers(const Field& field) {
       for (std::string& answer : answers(field.at(i))) out.push_back(std::move(answer));
   } else if (!field.value->is_string()) {
     problem(field.path, cat("expected text, got ", shown(*field.value)));
-  } else if (!is_blank(field.value->get_ref<const std::string&>()) && is_bounded(field)) {
+  } else if (!is_blank(field.value->get_ref<const std::string&>()) && is_usable(field)) {
     out.push_back(field.value->get<std::string>());
   }
   return out;

@@ -84,6 +84,8 @@ class RecordReader {
   void refuse_slips(SlipsIn where);
   /// The record's own id, else its index: the same file gives the same ids whatever part of it is taken.
   std::string id();
+  /// Likewise of a part of the record that has the id.
+  std::string id_in(const Field& part);
 
   void problem(std::string_view field, std::string_view what);
   void missing(std::string_view field, std::string_view expected);
@@ -111,8 +113,8 @@ class RecordReader {
   void fill_others(EditRequest& request);
 
  private:
-  /// Whether a field of text is not too long for any model; else a problem.
-  bool is_bounded(const Field& field);
+  /// Whether a field of text is not too long for any model, and has no character U+0000; else a problem.
+  bool is_usable(const Field& field);
 
   const RecordJson& record_;
   const RecordPlace& place_;

@@ -8,13 +8,14 @@
 #include <utility>
 #include <vector>
 
-#include "csv.h"
 #include "easyedit_lists.h"
 #include "lancet/core/error.h"
+#include "lancet/core/foreign_text.h"
 #include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
 #include "lancet/io/files.h"
 #include "record_reader.h"
+#include "table_source.h"
 
 namespace lancet {
 namespace {
@@ -69,25 +70,37 @@ JsonText parse_json_text(std::string_view text) {
   return out;
 }
 
-/// [first, end) of `size` records. Throws: ConfigError when that is empty.
-std::pair<size_t, size_t> taken(RequestRange range, size_t count, const std::string& source) {
-  if (range.skip < 0 || range.limit.value_or(1) < 1)
-    throw ConfigError(cat(source, ": skip ", range.skip, ", limit ", range.limit.value_or(1),
-                          ": expected a skip of at least 0 and a limit of at least 1"));
-  const auto size = static_cast<int64_t>(count);
-  if (size == 0) throw ConfigError(cat(source, ": holds no request"));
-  if (range.skip >= size) throw ConfigError(cat(source, ": skip ", range.skip, " leaves none of ", size, " records"));
-  // Without overflow for a limit of any size.
-  const int64_t end = range.skip + std::min(range.limit.value_or(size), size - range.skip);
-  return {static_cast<size_t>(range.skip), static_cast<size_t>(end)};
+/// Whether it is JSON lines: its first line is an object, and others follow.
+bool holds_lines(std::string_view text) {
+  text.remove_prefix(text.find_first_not_of(kAsciiWhiteSpace));
+  const size_t end = text.find_first_of("\r\n");
+  if (end == std::string_view::npos || text.find_first_not_of(kAsciiWhiteSpace, end) == std::string_view::npos)
+    return false;
+  try {
+    return parse_json_text(text.substr(0, end)).value.is_object();
+  } catch (const ConfigError&) {
+    return false;
+  }
 }
 
 JsonText parse_file(const std::string& text, const std::string& source) {
   try {
     return parse_json_text(text);
   } catch (const ConfigError& error) {
+    if (holds_lines(text))
+      throw ConfigError(cat(source, ": holds a record per line: the name of such a file ends in .jsonl"));
     throw ConfigError(cat(source, ": ", error.what()));
   }
+}
+
+/// What is said of a document that is no list of records.
+std::string no_list_text(const RecordJson& document) {
+  if (!document.is_object()) return "a single value; one record per line goes into a .jsonl file";
+  for (const auto& [key, value] : document.items())
+    if (value.is_array() && !value.empty() && value.front().is_object())
+      return cat("an object, whose key '", excerpt(key, 60), "' has a list of objects: write that list alone into a ",
+                 "file");
+  return "an object; one record per line goes into a .jsonl file";
 }
 
 SourceRecords read_json(const std::string& text, const std::string& source, RequestRange range) {
@@ -100,10 +113,8 @@ SourceRecords read_json(const std::string& text, const std::string& source, Requ
     document.value = to_records(document.value, source);
   }
   if (!document.value.is_array())
-    throw ConfigError(cat(source, ": expected a list of records, got ",
-                          document.value.is_object() ? "an object" : "a single value",
-                          "; one record per line goes into a .jsonl file"));
-  const auto [first, end] = taken(range, document.value.size(), source);
+    throw ConfigError(cat(source, ": expected a list of records, got ", no_list_text(document.value)));
+  const auto [first, end] = taken_records(range, document.value.size(), source);
   for (size_t i = first; i < end; ++i)
     out.records.push_back({std::move(document.value[i]), {source, static_cast<int64_t>(i), ""}, ""});
   for (const RepeatedKey& repeated : document.repeated) {
@@ -113,47 +124,36 @@ SourceRecords read_json(const std::string& text, const std::string& source, Requ
   return out;
 }
 
-/// Place of the first byte that is no UTF-8.
-struct BadByte {
-  int64_t line = 1;
-  unsigned value = 0;
-
-  std::string text() const { return cat("the byte ", value, " is no UTF-8: save the file as UTF-8"); }
-};
-
-std::optional<BadByte> find_bad_byte(std::string_view text) {
-  BadByte found;
-  for (size_t at = 0; at < text.size();) {
-    found.value = static_cast<unsigned char>(text[at]);
-    const size_t bytes = decode_utf8_at(text, at).bytes;
-    if (bytes == 0) return found;
-    found.line += text[at] == '\n' ? 1 : 0;
-    at += bytes;
-  }
-  return std::nullopt;
-}
-
 /// Invalid UTF-8 must not come in: JSON's reader refuses it, and so does its writer. Throws: ConfigError with the line.
 void check_utf8(std::string_view text, const std::string& source) {
   if (const std::optional<BadByte> bad = find_bad_byte(text))
     throw ConfigError(cat(source, ": line ", bad->line, ": ", bad->text()));
 }
 
-SourceRecords read_json_lines(const std::string& text, const std::string& source, RequestRange range) {
-  struct Line {
-    std::string_view text;
-    int64_t number;
-  };
+struct Line {
+  std::string_view text;
+  int64_t number;
+};
+
+/// Lines that are not blank. They end with LF, CRLF or CR, none of which stands inside a value of JSON.
+std::vector<Line> lines_of(std::string_view text) {
   std::vector<Line> lines;
   int64_t number = 0;
   for (size_t begin = 0; begin < text.size();) {
-    const size_t end = std::min(text.find('\n', begin), text.size());
-    const std::string_view line = std::string_view(text).substr(begin, end - begin);
+    const size_t end = std::min(text.find_first_of("\r\n", begin), text.size());
+    const std::string_view line = text.substr(begin, end - begin);
     ++number;
-    if (line.find_first_not_of(" \t\r") != std::string_view::npos) lines.push_back({line, number});
-    begin = end + 1;
+    if (!is_blank(line)) lines.push_back({line, number});
+    begin = end + (text.substr(end).starts_with("\r\n") ? 2 : 1);
   }
-  const auto [first, end] = taken(range, lines.size(), source);
+  return lines;
+}
+
+SourceRecords read_json_lines(const std::string& text, const std::string& source, RequestRange range) {
+  if (text[text.find_first_not_of(kAsciiWhiteSpace)] == '[')
+    throw ConfigError(cat(source, ": is one list of records: the name of such a file ends in .json"));
+  const std::vector<Line> lines = lines_of(text);
+  const auto [first, end] = taken_records(range, lines.size(), source);
   SourceRecords out;
   for (size_t i = first; i < end; ++i) {
     SourceRecord record{{}, {source, static_cast<int64_t>(i), cat("line ", lines[i].number)}, ""};
@@ -170,50 +170,19 @@ SourceRecords read_json_lines(const std::string& text, const std::string& source
   return out;
 }
 
-/// A table whose columns something else than a comma divides has one.
-void check_divided(const CsvRow& header, const std::string& source) {
-  if (header.fields.size() != 1) return;
-  for (const auto& [mark, name] : {std::pair{';', "semicolons"}, std::pair{'\t', "tabs"}})
-    if (header.fields.front().find(mark) != std::string::npos)
-      throw ConfigError(cat(source, ": line ", header.line, ": its columns are divided by ", name,
-                            ": expected commas; save it as CSV with commas"));
-}
-
-/// A column that stands several times is a list; an empty field is absent.
-RecordJson to_record(const std::vector<std::string>& names, const std::vector<std::string>& fields) {
-  RecordJson record = RecordJson::object();
-  for (size_t i = 0; i < names.size(); ++i) {
-    if (fields[i].empty()) continue;
-    if (std::count(names.begin(), names.end(), names[i]) > 1)
-      record[names[i]].push_back(fields[i]);
-    else
-      record[names[i]] = fields[i];
-  }
-  return record;
-}
-
-SourceRecords read_csv(const std::string& text, const std::string& source, RequestRange range) {
-  const std::vector<CsvRow> rows = parse_csv(text);
-  if (rows.empty()) throw ConfigError(cat(source, ": is empty, expected a header line"));
-  const CsvRow& header = rows.front();
-  check_divided(header, source);
-  if (!header.problem.empty()) throw ConfigError(cat(source, ": line ", header.line, ": ", header.problem));
-  const auto [first, end] = taken(range, rows.size() - 1, source);
-  SourceRecords out;
-  out.kind = SourceKind::kTable;
-  for (size_t i = first; i < end; ++i) {
-    const CsvRow& row = rows[i + 1];
-    SourceRecord record{{}, {source, static_cast<int64_t>(i), cat("line ", row.line)}, row.problem};
-    if (record.problem.empty() && row.fields.size() != header.fields.size())
-      record.problem = cat("expected ", header.fields.size(), " fields, as the header line has, got ",
-                           row.fields.size(), "; a field with a comma stands in quotes");
-    if (record.problem.empty()) record.json = to_record(header.fields, row.fields);
-    out.records.push_back(std::move(record));
-  }
-  return out;
-}
-
 }  // namespace
+
+std::pair<size_t, size_t> taken_records(RequestRange range, size_t count, const std::string& source) {
+  if (range.skip < 0 || range.limit.value_or(1) < 1)
+    throw ConfigError(cat(source, ": skip ", range.skip, ", limit ", range.limit.value_or(1),
+                          ": expected a skip of at least 0 and a limit of at least 1"));
+  const auto size = static_cast<int64_t>(count);
+  if (size == 0) throw ConfigError(cat(source, ": holds no request"));
+  if (range.skip >= size) throw ConfigError(cat(source, ": skip ", range.skip, " leaves none of ", size, " records"));
+  // Without overflow for a limit of any size.
+  const int64_t end = range.skip + std::min(range.limit.value_or(size), size - range.skip);
+  return {static_cast<size_t>(range.skip), static_cast<size_t>(end)};
+}
 
 SourceRecords read_records(const std::filesystem::path& path, RequestRange range) {
   const std::string source = path.string();
@@ -224,8 +193,9 @@ SourceRecords read_records(const std::filesystem::path& path, RequestRange range
   const std::string text = read_text_file(path, "request file");
   if (text.find_first_not_of(" \t\r\n") == std::string::npos)
     throw ConfigError(cat(source, ": is empty, expected requests"));
+  if (const std::optional<std::string> foreign = foreign_file(text)) throw ConfigError(cat(source, ": ", *foreign));
   if (extension != ".jsonl") check_utf8(text, source);  // there a line is a record, and says it itself
-  if (extension == ".csv") return read_csv(text, source, range);
+  if (extension == ".csv") return read_table(text, source, range);
   return extension == ".jsonl" ? read_json_lines(text, source, range) : read_json(text, source, range);
 }
 

@@ -1,7 +1,8 @@
 // zsRE as MEND's authors prepared it: a question, its true answers, another answer, and a question of Natural Questions
-// that has nothing to do with it. Three public forms edit it differently:
+// that has nothing to do with it. Its public forms are edited differently:
 //   zsre            to the other answer, `alt`, as EasyEdit does; the unrelated question as it stands
 //   zsre-true       to answers[0], which is true, as memit does; the unrelated question with "?" after it
+//   zsre-alt        likewise to `alt`, where a record has no true answers
 //   ultraedit-zsre  UltraEdit's files, which name the new answer `ans`; likewise with "?"
 // The unrelated question keeps its "nq question: ", as in all of them.
 #include "formats.h"
@@ -41,6 +42,13 @@ std::vector<EditRequest> parse_zsre(RecordReader& reader) {
   request.target = reader.required(reader.field("alt"), "text (the answer to edit to)").value_or("");
   std::vector<std::string> answers = true_answers(reader);
   if (!answers.empty()) request.target_true = std::move(answers.front());
+  return {std::move(request)};
+}
+
+std::vector<EditRequest> parse_zsre_alt(RecordReader& reader) {
+  EditRequest request = read_zsre_question(reader, UnrelatedQuestion::kAsItStands);
+  request.target = reader.required(reader.field("alt"), "text (the answer to edit to)").value_or("");
+  static_cast<void>(reader.field("answers"));  // a slip in this key would make zsre's records these ones
   return {std::move(request)};
 }
 

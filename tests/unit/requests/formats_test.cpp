@@ -8,7 +8,7 @@
 #include "lancet/requests/request.h"
 #include "support/core_support.h"
 #include "support/request_text.h"
-#include "support/temp_dir.h"
+#include "written_requests.h"
 
 namespace lancet {
 namespace {
@@ -33,6 +33,9 @@ const FormatCase kCases[] = {
     {"mquake.json", "auto", "mquake", "mquake.txt"},
     {"zsre.json", "auto", "zsre", "zsre.txt"},
     {"zsre.json", "zsre-true", "zsre-true", "zsre-true.txt"},
+    {"zsre-alt.json", "auto", "zsre-alt", "zsre-alt.txt"},
+    {"bmike.json", "auto", "bmike", "bmike.txt"},
+    {"bmike.json", "bmike-second", "bmike-second", "bmike-second.txt"},
     {"ultraedit-zsre.json", "auto", "ultraedit-zsre", "ultraedit-zsre.txt"},
     {"fever.json", "auto", "fever", "fever.txt"},
     {"wikibio.json", "auto", "wikibio", "wikibio.txt"},
@@ -43,6 +46,8 @@ const FormatCase kCases[] = {
     {"unke.json", "auto", "unke", "unke.txt"},
     {"editeverything.json", "auto", "editeverything", "editeverything.txt"},
     {"akew.json", "akew", "akew", "akew.txt"},
+    {"cknowedit.json", "auto", "cknowedit", "cknowedit.txt"},
+    {"hallueditbench.csv", "auto", "hallueditbench", "hallueditbench.txt"},
     {"own.csv", "auto", "flat", "own.txt"},
 };
 
@@ -50,14 +55,6 @@ std::string text_in(const std::filesystem::path& path) {
   std::ostringstream out;
   out << std::ifstream(path, std::ios::binary).rdbuf();
   return out.str();
-}
-
-RequestFile load(const std::filesystem::path& path, const std::string& format = "auto",
-                 OnBadRecord on_bad_record = OnBadRecord::kError) {
-  RequestFileOptions options;
-  options.format = format;
-  options.on_bad_record = on_bad_record;
-  return load_request_file(path, options);
 }
 
 TEST(RequestFormats, MeanExactlyTheseRequests) {
@@ -127,6 +124,27 @@ r.json: record 3 (case_id 4): requested_rewrite: expected a list of at least one
     {"akew", R"([{"requested_rewrite": {"prompt": "{} is", "subject": "s", "unsfact_triplets_GPT": {}}}])",
      R"(r.json: record 0: requested_rewrite.fact_new_uns: is missing: expected text (what the model shall answer); the record has requested_rewrite
 r.json: record 0: requested_rewrite.unsfact_triplets_GPT: expected a list of {subject, prompt, target}, got an object)"},
+    {"auto", R"([{"en": {"src": "Who is Al?", "subject": "Bo", "alt": ""}, "de": {"src": 5, "alt": "x"}}])",
+     R"(r.json: record 0: prompt "Who is Al?" has neither {} nor the subject "Bo"; write {} where the subject goes
+r.json: record 0: en.alt: is empty
+r.json: record 0: de.src: expected text, got 5)"},
+    {"bmike", R"([{"en": {"src": "a", "alt": "b"}, "case_id": 3}, {"en": 5}, {}])",
+     R"(r.json: record 0 (case_id 3): case_id: expected the fact in this language, {src, alt, ...}, got 3
+r.json: record 1: en: expected the fact in this language, {src, alt, ...}, got 5
+r.json: record 2: the record: expected the fact in 1 language, got 0)"},
+    {"bmike-second", R"([{"en": {"src": "a", "alt": "b"}}])",
+     "r.json: record 0: the record: expected the fact in 2 languages, got 1"},
+    {"auto",
+     R"([{"prompt": "p", "target_old": "o", "target_new": "n", "locality": ["x"], "portability": {"a": []}},
+           {"prompt": "p", "target_old": "o", "target_new": "", "locality": [], "locality_prompt": ["x"], "locality_answer": ["y", "z"]}])",
+     R"(r.json: record 0: locality[0]: expected {prompt, answer}, got "x"
+r.json: record 0: portability: expected a list of {prompt, answer}, got an object
+r.json: record 1: target_new: is empty
+r.json: record 1: locality_prompt: is locality in another form: expected one of the two
+r.json: record 1: locality_answer: expected a list of 1, as many as locality_prompt, got 2)"},
+    {"hallueditbench", R"([{"subject": "Al", "question": "Who is Bo?", "object": "x", "label": "y"}])",
+     R"(r.json: record 0: prompt "Who is Bo?" has neither {} nor the subject "Al"; write {} where the subject goes
+r.json: record 0: label: is object under another name: expected one of the two)"},
     {"wikibio", R"([{"text": "t"}])",
      R"(r.json: record 0: concept: is missing: expected text; the record has text
 r.json: record 0: labels: is missing: expected text; the record has text)"},
@@ -135,26 +153,6 @@ r.json: record 0: labels: is missing: expected text; the record has text)"},
      R"(r.json: target_new: expected a list of 2, as many as prompts, got 1
 r.json: subject: expected a list of 2, as many as prompts, got "d"
 r.json: locality_inputs.n.prompt: expected a list of 2, as many as prompts, got 1)"},
-};
-
-class WrittenRequests : public ::testing::Test {
- protected:
-  std::filesystem::path write(const std::string& name, const std::string& text) const {
-    std::ofstream(dir_ / name, std::ios::binary) << text;
-    return dir_ / name;
-  }
-  /// The message without the folder before the file's name.
-  std::string refusal(const std::string& text, const std::string& format = "auto",
-                      const std::string& name = "r.json") const {
-    return without_folder(config_error([&] { load(write(name, text), format); }));
-  }
-  std::string without_folder(std::string message) const {
-    const std::string folder = dir_.path().string() + "/";
-    for (size_t at = 0; (at = message.find(folder, at)) != std::string::npos;) message.erase(at, folder.size());
-    return message;
-  }
-
-  TempDir dir_;
 };
 
 TEST_F(WrittenRequests, ReadBackToTheSameOnesInEveryFormat) {
@@ -301,34 +299,6 @@ TEST_F(WrittenRequests, HaveNoKeyTwice) {
   EXPECT_EQ(load_request_file(write("r.json", R"([{"a": 1, "a": 2}, {"prompt": "p", "target": "t"}])"), options)
                 .requests.size(),
             1U);
-}
-
-TEST_F(WrittenRequests, MayBeATable) {
-  const auto of = [&](const std::string& text) { return text_of(load(write("r.csv", text)).requests); };
-  EXPECT_EQ(of("\xef\xbb\xbfprompt,target\r\n\"a \"\"b\"\"\",\"c,d\"\r\n\r\n e ,\"f\r\ng\""),
-            "id: 0\nprompt: a \"b\"\ntarget: c,d\n\nid: 1\nprompt:  e \ntarget: f\r\ng\n\n");
-  EXPECT_EQ(of("prompt,ans,loc,loc_ans\np,a,q,b\n"), "id: 0\nprompt: p\ntarget: a\nlocality loc: q -> b\n\n");
-  const auto refused = [&](const std::string& text) { return refusal(text, "auto", "r.csv"); };
-  EXPECT_EQ(
-      refused("prompt,target\n\"a\nb\",c\nd\n\"e\"f,g\nh,\"i\n"),
-      "r.csv: record 1 (line 4): expected 2 fields, as the header line has, got 1; a field with a comma stands in "
-      "quotes\n"
-      "r.csv: record 2 (line 5): text after a closing quote\n"
-      "r.csv: record 3 (line 6): a quote that is never closed");
-  EXPECT_EQ(refused("prompt,target\na\"b,c\n"),
-            "r.csv: record 0 (line 2): a quote inside a field that is not in quotes; write \"\" in a field in quotes");
-  EXPECT_EQ(refused("prompt,target,subjct\nthe a,b,a\n"),
-            "r.csv: record 0 (line 2): subjct: unknown key; did you mean subject?");
-  EXPECT_EQ(refused("prompt,target,target\na,b,c\n"), "r.csv: record 0 (line 2): target: expected text, got a list");
-  EXPECT_EQ(refused("prompt,target\n"), "r.csv: holds no request");
-  EXPECT_EQ(refused("prompt,target\na,b\nc,caf\xe9\n"),
-            "r.csv: line 3: the byte 233 is no UTF-8: save the file as UTF-8");
-  EXPECT_EQ(refused("prompt;subject;target\na;b;c\n"),
-            "r.csv: line 1: its columns are divided by semicolons: expected commas; save it as CSV with commas");
-  EXPECT_EQ(refused("prompt\ttarget\na\tc\n").find("r.csv: line 1: its columns are divided by tabs"), 0U);
-  EXPECT_EQ(refused("question,answer\na,b\n"),
-            "r.csv: its header line has question, answer: expected columns with the names prompt, subject and target");
-  EXPECT_EQ(refused("pro\"mpt,target\na,b\n").find("r.csv: line 1: a quote inside"), 0U);
 }
 
 /// Whatever the file holds, it is read or refused with a ConfigError.

@@ -1,0 +1,62 @@
+// CKnowEdit: a prompt in Chinese, what a model said (`target_old`), what it shall say (`target_new`), and lists of
+// questions: {prompt, answer} each, or, as its README names them, two lists of one length.
+#include "formats.h"
+#include "lancet/core/strings.h"
+#include "record_reader.h"
+
+namespace lancet {
+namespace {
+
+struct QuestionKeys {
+  const char* list;
+  const char* prompts;
+  const char* answers;
+};
+
+constexpr QuestionKeys kLocalityKeys{"locality", "locality_prompt", "locality_answer"},
+    kPortabilityKeys{"portability", "portability_prompt", "portability_answer"};
+
+/// Those of one length; a text is a list of one.
+std::vector<Probe> read_two_lists(RecordReader& reader, const Field& prompts, const Field& answers) {
+  const bool are_lists = prompts && prompts.value->is_array() && answers && answers.value->is_array();
+  if (!are_lists) return read_probe(reader, prompts, answers);
+  if (prompts.value->size() == answers.value->size()) return read_paired(reader, prompts, answers);
+  reader.problem(answers.path, cat("expected a list of ", prompts.value->size(), ", as many as ", prompts.path,
+                                   ", got ", answers.value->size()));
+  return {};
+}
+
+/// An element without a prompt is left out, as the data set's own script does.
+std::vector<Probe> read_questions(RecordReader& reader, const QuestionKeys& keys) {
+  std::vector<Probe> probes;
+  const Field list = reader.field(keys.list);
+  for (const Field& item : reader.elements(list, "{prompt, answer}")) {
+    if (item && !item.value->is_object())
+      reader.problem(item.path, cat("expected {prompt, answer}, got ", shown(*item.value)));
+    for (Probe& probe : read_probe(reader, item.at("prompt"), item.at("answer"))) probes.push_back(std::move(probe));
+  }
+  const Field prompts = reader.field(keys.prompts), answers = reader.field(keys.answers);
+  if (list && prompts) reader.problem(keys.prompts, cat("is ", keys.list, " in another form: expected one of the two"));
+  for (Probe& probe : read_two_lists(reader, prompts, answers)) probes.push_back(std::move(probe));
+  return probes;
+}
+
+}  // namespace
+
+/// EasyEdit's script takes the whole prompt for the subject, which the records do not name.
+std::vector<EditRequest> parse_cknowedit(RecordReader& reader) {
+  EditRequest request;
+  request.id = reader.id();
+  const std::optional<std::string> prompt = reader.required(reader.field("prompt"));
+  const Field subject = reader.field("subject");
+  reader.fill(subject ? reader.text(subject) : prompt, prompt, request);
+  request.target = reader.required(reader.field("target_new"), "text (what the model shall answer)").value_or("");
+  std::vector<std::string> said = reader.answers(reader.field("target_old"));
+  if (!said.empty()) request.target_true = std::move(said.front());
+  request.paraphrases = reader.answers(reader.field("rephrase"));
+  add_section(request.locality, "loc_hop", read_questions(reader, kLocalityKeys));
+  add_section(request.portability, "por_hop", read_questions(reader, kPortabilityKeys));
+  return {std::move(request)};
+}
+
+}  // namespace lancet
