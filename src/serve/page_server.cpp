@@ -190,7 +190,7 @@ class PageServer::Impl {
   /// Waits for news of whoever has seen state `since`.
   HttpReply state(const HttpRequest& request) {
     const int64_t seen = parse_whole_number(request.parameter("since")).value_or(0);
-    const int64_t now = clock_.wait_beyond(seen, kLongestPoll);
+    const int64_t now = clock_.wait_beyond(seen, kLongestPoll, request.is_awaited);
     const DeskView view = desk_.view();
     Json json{{"state", now},
               {"method", view.method},
