@@ -57,7 +57,8 @@ std::string message_text(const nlohmann::json& message) {
   std::string text;
   if (content == message.end() || !content->is_array()) refuse_field("messages", "a content, which is a text");
   for (const nlohmann::json& part : *content) {
-    if (!part.is_object() || part.value("type", "") != "text" || !part.contains("text") || !part["text"].is_string())
+    if (!part.is_object() || part.value("type", nlohmann::json()) != "text" || !part.contains("text") ||
+        !part["text"].is_string())
       refuse_field("messages", "parts of the type text alone: the model reads nothing else");
     text += part["text"].get<std::string>();
   }
