@@ -3,13 +3,13 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <exception>
 #include <iostream>
 #include <iterator>
 #include <new>
+#include <optional>
 #include <string_view>
 #include <system_error>
 
@@ -29,6 +29,8 @@ constexpr const char* kFooter =
     "4 devices or memory; 5 numeric failure, or `accept:` not met; 6 another process failed; 70 a defect in lancet;\n"
     "129, 130, 143 stopped by SIGHUP, SIGINT (Ctrl-C), SIGTERM, as a shell shows it.\n"
     "A job file to start from: lancet init --model DIR; every key: docs/options.md.";
+
+constexpr size_t kShownArgument = 80;  ///< bytes
 
 struct Command {
   std::string_view name;
@@ -59,16 +61,27 @@ void add_commands(CLI::App& app, Action& action, std::string_view word) {
 }
 
 /// What was printed is a result too: one that did not arrive is an error, whatever command printed it.
-ExitCode with_output_told(ExitCode code) {
-  errno = 0;
+ExitCode with_output_told(ExitCode code, const VisibleStream& output) {
   std::cout.flush();
   if (std::cout.good()) return code;
-  const std::string why = errno != 0 ? std::generic_category().message(errno) : "unknown reason";
+  const std::string why = output.error() != 0 ? std::generic_category().message(output.error()) : "unknown reason";
   log_error(cat("stdout: what was printed is not complete: ", why));
   return code == ExitCode::kOk ? ExitCode::kCheckpoint : code;
 }
 
+/// Names go into JSON documents and to servers, which have no other text than UTF-8: one that is none would be another
+/// name there.
+void refuse_other_bytes(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i)
+    if (const std::optional<size_t> at = first_invalid_utf8(argv[i]))
+      throw ConfigError(cat("argument ", i, ", '", excerpt(argv[i], kShownArgument),
+                            "': expected UTF-8, got other bytes from the ", *at + 1,
+                            "th on: rename the file, or write the name in UTF-8 (a terminal in the locale of ",
+                            "the name shows it)"));
+}
+
 ExitCode run(int argc, char** argv) {
+  refuse_other_bytes(argc, argv);
   set_numerics();
   CLI::App app{"lancet edits what a language model knows, by small changes of its weights."};
   app.name("lancet");
@@ -125,5 +138,5 @@ int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow (ulimit -f) is an error with its name, not the end
   end_of_others = std::set_terminate(end_without_memory);
   const VisibleStream output(std::cout), errors(std::cerr);
-  return static_cast<int>(with_output_told(run_told(argc, argv)));
+  return static_cast<int>(with_output_told(run_told(argc, argv), output));
 }

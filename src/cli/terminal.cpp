@@ -4,6 +4,7 @@
 #include <unistd.h>
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <mutex>
@@ -87,7 +88,7 @@ std::string side_effects_text(const SideEffectReport& before, const SideEffectRe
 VisibleStream::VisibleStream(std::ostream& stream) : stream_(stream), below_(stream.rdbuf(this)) {}
 
 VisibleStream::~VisibleStream() {
-  const bool is_whole = pass_on(waiting_.size()) && below_->pubsync() == 0;
+  const bool is_whole = pass_on(waiting_.size()) && flush_below();
   stream_.rdbuf(below_);  // also clears the stream's state
   if (!is_whole) stream_.setstate(std::ios::badbit);
 }
@@ -95,8 +96,23 @@ VisibleStream::~VisibleStream() {
 bool VisibleStream::pass_on(size_t count) {
   const std::string shown = visible_text(std::string_view(waiting_).substr(0, count));
   waiting_.erase(0, count);
-  return below_->sputn(shown.data(), static_cast<std::streamsize>(shown.size())) ==
-         static_cast<std::streamsize>(shown.size());
+  return write_below(shown);
+}
+
+bool VisibleStream::write_below(std::string_view text) {
+  errno = 0;
+  const auto size = static_cast<std::streamsize>(text.size());
+  return noted(below_->sputn(text.data(), size) == size);
+}
+
+bool VisibleStream::flush_below() {
+  errno = 0;
+  return noted(below_->pubsync() == 0);
+}
+
+bool VisibleStream::noted(bool is_well) {
+  if (!is_well && error_ == 0) error_ = errno;
+  return is_well;
 }
 
 VisibleStream::int_type VisibleStream::overflow(int_type character) {
@@ -106,24 +122,22 @@ VisibleStream::int_type VisibleStream::overflow(int_type character) {
 }
 
 std::streamsize VisibleStream::xsputn(const char* text, std::streamsize count) {
+  if (is_exact_) return write_below({text, static_cast<size_t>(count)}) ? count : 0;
   waiting_.append(text, static_cast<size_t>(count));
   return pass_on(whole_characters(waiting_)) ? count : 0;
 }
 
 /// A character that has begun waits for its end.
-int VisibleStream::sync() { return pass_on(whole_characters(waiting_)) ? below_->pubsync() : -1; }
+int VisibleStream::sync() { return pass_on(whole_characters(waiting_)) && flush_below() ? 0 : -1; }
 
-ExactStream::ExactStream(std::ostream& stream) : stream_(stream), before_(stream.rdbuf()) {
-  if (const auto* visible = dynamic_cast<VisibleStream*>(before_)) {
-    stream.flush();
-    stream.rdbuf(visible->below_);
-  }
+ExactStream::ExactStream(std::ostream& stream) : visible_(dynamic_cast<VisibleStream*>(stream.rdbuf())) {
+  if (visible_ == nullptr) return;
+  stream.flush();
+  visible_->is_exact_ = true;
 }
 
 ExactStream::~ExactStream() {
-  const std::ios::iostate state = stream_.rdstate();
-  stream_.rdbuf(before_);
-  stream_.setstate(state);
+  if (visible_ != nullptr) visible_->is_exact_ = false;
 }
 
 namespace {

@@ -6,6 +6,7 @@
 #include <ostream>
 #include <streambuf>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lancet/eval/evaluate.h"
@@ -52,6 +53,9 @@ class VisibleStream final : public std::streambuf {
   VisibleStream(const VisibleStream&) = delete;
   VisibleStream& operator=(const VisibleStream&) = delete;
 
+  /// errno of the first write that failed; 0: none did, or it is not known.
+  int error() const { return error_; }
+
  private:
   friend class ExactStream;
   int_type overflow(int_type character) override;
@@ -59,10 +63,16 @@ class VisibleStream final : public std::streambuf {
   int sync() override;
   /// The first `count` bytes of what waits. False when the stream below refuses them.
   bool pass_on(size_t count);
+  bool write_below(std::string_view text);
+  bool flush_below();
+  /// Whether it went well, by what errno was set to where it did not.
+  bool noted(bool is_well);
 
   std::ostream& stream_;
   std::streambuf* below_;
   std::string waiting_;
+  bool is_exact_ = false;  ///< lets bytes through as they are
+  int error_ = 0;
 };
 
 /// Lets `stream` take bytes as they are, while this lives: output that is data, for a file or another program.
@@ -74,8 +84,7 @@ class ExactStream {
   ExactStream& operator=(const ExactStream&) = delete;
 
  private:
-  std::ostream& stream_;
-  std::streambuf* before_;
+  VisibleStream* visible_;  ///< null: the stream takes them anyhow
 };
 
 // Ctrl-C, SIGTERM and SIGHUP: the program says that it stops and what is kept, and ends at once by the signal, also
@@ -89,6 +98,15 @@ void end_on_signals();
 /// process of the job speaks. Called from another thread. Without it no more is known.
 using StopWords = std::function<std::optional<std::string>()>;
 void set_stop_words(StopWords words);
+
+/// Stop words that refer to something: nobody calls them any more once this is gone.
+class StopWordsWhile {
+ public:
+  explicit StopWordsWhile(StopWords words) { set_stop_words(std::move(words)); }
+  ~StopWordsWhile() { set_stop_words({}); }
+  StopWordsWhile(const StopWordsWhile&) = delete;
+  StopWordsWhile& operator=(const StopWordsWhile&) = delete;
+};
 
 /// "SIGINT (Ctrl-C)".
 std::string stop_signal_name(int signal);

@@ -126,8 +126,9 @@ void StderrReporter::redraw(std::string_view text) {
   is_line_open_ = true;
 }
 
+/// Never destroyed: a thread that ends the process on a signal reports also while main() is over.
 StderrReporter& stderr_reporter() {
-  static StderrReporter one;
+  static auto& one = *new StderrReporter;
   return one;
 }
 

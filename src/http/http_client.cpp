@@ -13,6 +13,7 @@
 #include <memory>
 
 #include "http_answer_reader.h"
+#include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
 #include "lancet/core/tcp_listener.h"
 
@@ -21,6 +22,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 using Deadline = Clock::time_point;
+
+constexpr int64_t kLookEvery_ms = 200;  ///< time between two looks whether the work was cancelled
 
 /// What went wrong, without where.
 class Trouble : public std::runtime_error {
@@ -44,13 +47,14 @@ class OpenSocket {
   int descriptor_;
 };
 
-/// Waits until the socket can be written to, or read from. Throws: Trouble after `until`.
+/// Waits until the socket can be written to, or read from. Throws: Trouble after `until`; Cancelled.
 void wait_for(int socket, short events, Deadline until, const char* what) {
   for (;;) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()).count();
     if (left <= 0) throw Trouble(cat("timed out: ", what));
+    count_progress();
     pollfd polled{socket, events, 0};
-    const int found = ::poll(&polled, 1, static_cast<int>(std::min<int64_t>(left, 60'000)));
+    const int found = ::poll(&polled, 1, static_cast<int>(std::min<int64_t>(left, kLookEvery_ms)));
     if (found > 0) return;
     if (found < 0 && errno != EINTR) throw Trouble(system_words(errno));
   }
@@ -88,7 +92,18 @@ std::unique_ptr<OpenSocket> connect_to(const HttpAddress& address, Deadline unti
   throw Trouble(cat("there was no connection: ", system_words(problem)));
 }
 
+/// Text that ends no line: what stands in a request's first lines is one line each, whoever it came from.
+void refuse_line_ends(std::string_view text, const char* what) {
+  if (std::any_of(text.begin(), text.end(), [](unsigned char c) { return c < ' ' || c == 0x7f; }))
+    throw Trouble(cat("it was not asked: ", what, " has a control character in it"));
+}
+
 std::string request_text(const HttpAddress& address, const HttpQuestion& question) {
+  refuse_line_ends(question.path, "its path");
+  for (const auto& [name, value] : question.headers) {
+    refuse_line_ends(name, "the name of a header");
+    refuse_line_ends(value, "a header");
+  }
   const std::string authority = address.text().substr(std::string_view("http://").size());
   std::string text = cat(question.method, " ", address.prefix, question.path,
                          " HTTP/1.1\r\nHost: ", authority.substr(0, authority.size() - address.prefix.size()),
@@ -135,9 +150,12 @@ HttpAnswer read_answer(int socket, const HttpQuestionLimits& limits, Deadline un
 HttpAnswer ask_http(const HttpAddress& address, const HttpQuestion& question, const HttpQuestionLimits& limits) {
   const Deadline until = Clock::now() + limits.whole;
   try {
+    const std::string text = request_text(address, question);
     const std::unique_ptr<OpenSocket> socket = connect_to(address, std::min(until, Clock::now() + limits.connect));
-    send_all(socket->get(), request_text(address, question), until);
+    send_all(socket->get(), text, until);
     return read_answer(socket->get(), limits, until);
+  } catch (const Cancelled&) {
+    throw;
   } catch (const std::runtime_error& trouble) {
     throw ServerError(cat(address.text(), ": ", question.method, " ", question.path, ": ", trouble.what()));
   }

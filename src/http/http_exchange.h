@@ -15,10 +15,13 @@ class HttpExchange final : public httplib::Server {
   template <typename Stream>
   void run(Stream& stream) {
     bool is_closed = false;
-    if constexpr (requires { this->process_request(stream, true, is_closed, nullptr); })
-      this->process_request(stream, true, is_closed, nullptr);
+    // Every reply is whole: httplib would cut a range out of it, and leave its status at 200 (RFC 9110, 14.2 allows
+    // both).
+    const std::function<void(httplib::Request&)> whole = [](httplib::Request& request) { request.ranges.clear(); };
+    if constexpr (requires { this->process_request(stream, true, is_closed, whole); })
+      this->process_request(stream, true, is_closed, whole);
     else
-      this->process_request(stream, "", 0, "", 0, true, is_closed, nullptr);
+      this->process_request(stream, "", 0, "", 0, true, is_closed, whole);
   }
 
   void end_streams() { svr_sock_ = INVALID_SOCKET; }

@@ -13,6 +13,7 @@
 #include "lancet/core/strings.h"
 #include "lancet/edit_history/output_edits.h"
 #include "lancet/io/files.h"
+#include "lancet/runtime/problem.h"
 #include "push_journal.h"
 #include "put_back.h"
 
@@ -180,6 +181,10 @@ class Push {
     record_.rank = report_.adapter.rank;
     const fs::path seen = job_.server_path.empty() ? record_.folder : job_.server_path / folder_name_;
     record_.adapter.path = server_->is_named() ? seen.string() : (seen / kGgufFile).string();
+    if (first_invalid_utf8(record_.adapter.path))
+      throw ConfigError(cat(record_.adapter.path,
+                            ": expected a folder whose name is UTF-8, since a server cannot be told "
+                            "of another: --adapter-dir names one, --server-path what the server calls it"));
     if (const LoadedAdapter* there = find_adapter(record_.before, record_.adapter.name);
         there != nullptr && !server_->is_named())
       record_.adapter.path = there->path;  // as it was named at the server's start
@@ -194,27 +199,47 @@ class Push {
       try_it();
       report_.unmet = unmet_push_thresholds(job_, report_.asked);
       if (report_.unmet.empty()) give_to_all();
-    } catch (const Error& error) {
-      const PutBack back = try_to_put_back(*server_, record_);
-      end_with(noted, back.is_as_before ? PushState::kTakenBack : PushState::kBegun);
-      throw ServerError(cat(error.what(), "; ", back.words));
+    } catch (const Cancelled&) {
+      if (const PutBack back = take_back(noted); !back.is_as_before || !report_.unnoted.empty())
+        throw ServerError(cat("cancelled; ", told_of(back)));
+      throw;
+    } catch (const std::exception& error) {  // of any kind: what is loaded is not left behind for it
+      const Problem problem = problem_of(error);
+      const std::string words = cat(problem.message, "; ", told_of(take_back(noted)));
+      if (dynamic_cast<const Error*>(&error) == nullptr) throw Error(problem.code, words);
+      throw ServerError(words);
     }
-    if (report_.unmet.empty()) {
-      if (record_.replaced)
-        if (PushRecord* earlier = journal_.serving(record_.server, record_.replaced->name); earlier != nullptr)
-          PushJournal::set_state(*earlier, PushState::kReplaced);
-      end_with(noted, PushState::kServing);
-      return;
-    }
-    const PutBack back = try_to_put_back(*server_, record_);
-    end_with(noted, back.is_as_before ? PushState::kTakenBack : PushState::kBegun);
-    report_.notes.push_back(back.words);
+    if (!report_.unmet.empty()) return report_.notes.push_back(take_back(noted).words);
+    if (record_.replaced)
+      if (PushRecord* earlier = journal_.serving(record_.server, record_.replaced->name); earlier != nullptr)
+        PushJournal::set_state(*earlier, PushState::kReplaced);
+    end_with(noted, PushState::kServing);
   }
 
+  PutBack take_back(PushRecord& noted) {
+    const PutBack back = try_to_put_back(*server_, record_);
+    end_with(noted, back.is_as_before ? PushState::kTakenBack : PushState::kBegun);
+    return back;
+  }
+
+  std::string told_of(const PutBack& back) const {
+    return report_.unnoted.empty() ? back.words : cat(back.words, "; ", report_.unnoted);
+  }
+
+  /// The server is what it is by now: a disk that takes no more is told beside that, not in its place.
   void end_with(PushRecord& noted, PushState state) {
     PushJournal::set_state(noted, state);
     record_ = noted;
-    journal_.write();
+    try {
+      journal_.write();
+    } catch (const std::exception& error) {
+      if (state == PushState::kBegun) return;  // as it says
+      report_.unnoted =
+          cat("the journal of pushes says '", push_state_name(PushState::kBegun), "' of '", record_.adapter.name,
+              "', not '", push_state_name(state), "', since it could not be written (", problem_of(error).message,
+              "): once it can be, lancet push ", job_.output.string(), " --undo ",
+              state == PushState::kServing ? "takes it back" : "notes that nothing is left");
+    }
   }
 
   /// The adapter answers whoever names it, and is asked.

@@ -61,6 +61,7 @@ std::string to_json(const PushReport& report, const PushJob& job) {
                       {"accept", std::move(accept)},
                       {"unmet", report.unmet},
                       {"notes", report.notes},
+                      {"unnoted", text_or_null(report.unnoted)},
                       {"seconds", report.seconds},
                       {"asked", std::move(asked)}});
 }

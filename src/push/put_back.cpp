@@ -8,6 +8,7 @@
 #include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
 #include "lancet/io/output_folder.h"
+#include "lancet/runtime/problem.h"
 #include "push_journal.h"
 
 namespace lancet {
@@ -67,12 +68,14 @@ void put_back(InferenceServer& server, const PushRecord& record) {
 }
 
 PutBack try_to_put_back(InferenceServer& server, const PushRecord& record) {
+  const Uncancelled to_its_end;
   try {
     put_back(server, record);
     return {true, "the server is as before"};
-  } catch (const ServerError& error) {
-    return {false, cat("the server is NOT known to be as before (", error.what(), "): when it answers again, take '",
-                       record.adapter.name, "' back by lancet push --undo")};
+  } catch (
+      const std::exception& error) {  // of any kind: whoever asks is told of the state, not of the first fault alone
+    return {false, cat("the server is NOT known to be as before (", problem_of(error).message,
+                       "): when it answers again, take '", record.adapter.name, "' back by lancet push --undo")};
   }
 }
 
@@ -86,13 +89,20 @@ PushRecord undo_push(const std::filesystem::path& output, ServerAccess access) {
                           " that can be taken back, found none: lancet push ", output.string(), " --list shows them"));
   access.address = parse_http_address(record->server);
   const FoundServer found = find_server(access, record->kind);
+  const Uncancelled to_its_end;
   put_back(*found.server, *record);
   PushJournal::set_state(*record, PushState::kTakenBack);
   if (record->replaced)
     if (PushRecord* earlier = journal.serving(record->server, record->replaced->name);
         earlier != nullptr && earlier != record)
       PushJournal::set_state(*earlier, PushState::kServing);
-  journal.write();
+  try {
+    journal.write();
+  } catch (const std::exception& error) {
+    throw CheckpointError(cat("'", record->adapter.name, "' is taken back: ", record->server,
+                              " is as before that push. The journal of pushes does not say so, since it could not be ",
+                              "written (", problem_of(error).message, "): once it can be, the same command notes it"));
+  }
   return *record;
 }
 

@@ -3,7 +3,9 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "lancet/http/http_message.h"
@@ -51,6 +53,17 @@ class AnswerPipe {
 
 /// Time between looks whether an answer is awaited still.
 inline constexpr std::chrono::milliseconds kLook{250};
+
+/// Returns all that comes, at its end. nullopt: nobody waits for it any more. `is_awaited` empty: somebody does.
+inline std::optional<std::string> take_all(AnswerPipe& pipe, const std::function<bool()>& is_awaited) {
+  std::string all;
+  for (;;) {
+    const AnswerPipe::Piece piece = pipe.take(kLook);
+    all += piece.lines;
+    if (piece.is_last) return all;
+    if (is_awaited && !is_awaited()) return std::nullopt;
+  }
+}
 
 /// Writes what comes to its end. False: nobody reads it any more.
 inline bool pass_on(AnswerPipe& pipe, const ReplySink& sink) {

@@ -69,11 +69,8 @@ EditDesk::EditDesk(const ServeOptions& options, StateClock& clock)
 }
 
 EditDesk::~EditDesk() {
-  // The session ends on the thread that it worked on.
-  if (queue_) {
-    stop();
-    queue_.reset();
-  }
+  // Its thread still asks for it while it comes to its end: not reset(), which forgets it first.
+  if (queue_) stop();
 }
 
 void EditDesk::stop() {
@@ -299,7 +296,9 @@ std::string EditDesk::do_push(PushJob job) {
   session_->save_edits(job.output);
   const PushReport report = run_push_job(job);
   show_push(report.record.state == PushState::kTakenBack ? "null" : to_json(report, job));
-  if (!report.unmet.empty()) throw NumericError(cat(push_summary(report), ": ", join(report.unmet, "; ")));
+  const std::string unnoted = report.unnoted.empty() ? std::string() : "; " + report.unnoted;
+  if (!report.unmet.empty()) throw NumericError(cat(push_summary(report), ": ", join(report.unmet, "; "), unnoted));
+  if (!unnoted.empty()) throw CheckpointError(cat(push_summary(report), unnoted));
   return push_summary(report);
 }
 

@@ -16,6 +16,8 @@ constexpr int64_t kMostAskedBytes = int64_t{1} << 20U;
 
 std::string event(const std::string& json) { return cat("data: ", json, "\n"); }  // a line's end is the pipe's
 
+}  // namespace
+
 /// An answer between the model's thread and a connection's, which ends whatever becomes of the work.
 class CompletionReply {
  public:
@@ -53,7 +55,10 @@ class CompletionReply {
   std::atomic<int> status_{200};
 };
 
-/// What the queue holds: gone without an end, it was cancelled.
+namespace {
+
+/// What the queue alone holds, so that a reply ends whatever becomes of its work: gone without an end, it was
+/// cancelled, or never begun.
 class CompletionWork {
  public:
   explicit CompletionWork(std::shared_ptr<CompletionReply> reply) : reply_(std::move(reply)) {}
@@ -110,33 +115,36 @@ HttpReply OpenAiRoutes::refuse_full() const {
        .code = "rate_limit_exceeded"});
 }
 
+void OpenAiRoutes::answer(Session& session, const CompletionOrder& order, CompletionReply& reply) const {
+  try {
+    const std::string state = cat("edits-", desk_.view().edits_version);
+    run_completion(session, order, model_, state, [&](const std::string& json) { reply.put(json); });
+    reply.finish();
+  } catch (const Cancelled&) {
+    throw;
+  } catch (const std::exception& error) {
+    reply.fail({.status = 500, .message = problem_of(error).message});
+    throw;
+  }
+}
+
 HttpReply OpenAiRoutes::complete(CompletionKind kind, const HttpRequest& request) try {
   const auto order = std::make_shared<const CompletionOrder>(parse_completion(kind, request.body, model_));
   const auto reply = std::make_shared<CompletionReply>(order->is_streamed);
-  const auto work = std::make_shared<CompletionWork>(reply);
-  const std::optional<int64_t> item = desk_.ask_session(
-      kind == CompletionKind::kChat ? "answer a chat" : "complete a prompt", [=, this](Session& session) {
-        try {
-          const std::string state = cat("edits-", desk_.view().edits_version);
-          run_completion(session, *order, model_, state, [&](const std::string& json) { (**work).put(json); });
-          (**work).finish();
-        } catch (const Cancelled&) {
-          throw;
-        } catch (const std::exception& error) {
-          (**work).fail({.status = 500, .message = problem_of(error).message});
-          throw;
-        }
-      });
+  const std::optional<int64_t> item =
+      desk_.ask_session(kind == CompletionKind::kChat ? "answer a chat" : "complete a prompt",
+                        [this, order, work = std::make_shared<CompletionWork>(reply)](Session& session) {
+                          answer(session, *order, **work);
+                        });
   if (!item) return refuse_full();
   if (order->is_streamed)
     return {.type = "text/event-stream", .stream = [this, reply, number = *item](const ReplySink& sink) {
               if (!pass_on(reply->pipe(), sink)) desk_.cancel(number);
             }};
-  for (;;) {
-    const AnswerPipe::Piece piece = reply->pipe().take(kLook);
-    if (piece.is_last) return {.status = reply->status(), .body = piece.lines};
-    if (request.is_awaited && !request.is_awaited()) desk_.cancel(*item);
-  }
+  if (std::optional<std::string> whole = take_all(reply->pipe(), request.is_awaited))
+    return {.status = reply->status(), .body = std::move(*whole)};
+  desk_.cancel(*item);
+  return api_error_reply({.status = 503, .message = "whoever asked went away"});  // frees the connection; unread
 } catch (const ApiProblem& problem) {
   return api_error_reply(problem.error);
 }

@@ -12,6 +12,8 @@ namespace lancet {
 /// Beginning of the paths.
 inline constexpr const char* kApiPaths = "/v1/";
 
+class CompletionReply;
+
 class OpenAiRoutes {
  public:
   /// Both outlive this.
@@ -21,6 +23,8 @@ class OpenAiRoutes {
 
  private:
   HttpReply complete(CompletionKind kind, const HttpRequest& request);
+  /// On the model's thread.
+  void answer(Session& session, const CompletionOrder& order, CompletionReply& reply) const;
   HttpReply refuse_full() const;
 
   EditDesk& desk_;

@@ -8,6 +8,7 @@
 #include "lancet/core/error.h"
 #include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
+#include "lancet/http/server_token.h"
 #include "last_report.h"
 
 namespace lancet {
@@ -35,6 +36,20 @@ std::string text_at(const nlohmann::json& json, const char* key) {
   const auto found = json.find(key);
   if (found == json.end() || !found->is_string()) throw ConfigError(cat(key, ": expected a text"));
   return found->get<std::string>();
+}
+
+/// Text that is handed to another program or to the system, which read it up to a NUL or to a line's end.
+std::string line_at(const nlohmann::json& json, const char* key) {
+  std::string text = text_at(json, key);
+  if (std::ranges::any_of(text, [](unsigned char c) { return c < ' ' || c == 0x7f; }))
+    throw ConfigError(cat(key, ": expected a line of text, got a control character in it"));
+  return text;
+}
+
+/// The other server's token; empty: none.
+std::string token_at(const nlohmann::json& json) {
+  std::string token = json.contains("token") ? text_at(json, "token") : "";
+  return token.empty() ? token : checked_token(std::move(token), "token");
 }
 
 int64_t number_at(const nlohmann::json& json, const char* key, int64_t least, int64_t most) {
@@ -135,9 +150,9 @@ PushJob parse_push(const HttpRequest& request) {
   PushJob job;
   job.access.address = parse_http_address(text_at(json, "to"));
   const auto read = [&](const char* key, auto& into) {
-    if (json.contains(key)) into = text_at(json, key);
+    if (json.contains(key)) into = line_at(json, key);
   };
-  read("token", job.access.token);
+  job.access.token = token_at(json);
   read("server", job.server);
   read("name", job.name);
   read("instead_of", job.instead_of);
@@ -153,10 +168,7 @@ PushJob parse_push(const HttpRequest& request) {
   return job;
 }
 
-UnpushOrder parse_unpush(const HttpRequest& request) {
-  const nlohmann::json json = object_of(request, {"token"});
-  return {json.contains("token") ? text_at(json, "token") : ""};
-}
+UnpushOrder parse_unpush(const HttpRequest& request) { return {token_at(object_of(request, {"token"}))}; }
 
 int64_t parse_cancel(const HttpRequest& request) {
   return number_at(object_of(request, {"item"}), "item", 1, kAnyNumber);

@@ -6,6 +6,7 @@
 
 #include "desk_json.h"
 #include "edit_desk.h"
+#include "inside_edits.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/editors/registry.h"
@@ -93,6 +94,7 @@ class PageServer::Impl {
   explicit Impl(const ServeOptions& options)
       : options_(options),
         examples_(example_facts(options.examples)),
+        inside_(inside_edits(options.model)),
         token_(make_access_token()),
         server_(options.host, options.port),
         guard_(guard_options()),
@@ -179,6 +181,7 @@ class PageServer::Impl {
                        {"default_method", desk_.default_method()},
                        {"methods", methods},
                        {"examples", examples_},
+                       {"inside", inside_},
                        {"chat", chat.chat ? Json(chat.chat->name()) : Json()},
                        {"why_no_chat", chat.why_none},
                        {"servers", server_kinds()},
@@ -190,7 +193,7 @@ class PageServer::Impl {
   /// Waits for news of whoever has seen state `since`.
   HttpReply state(const HttpRequest& request) {
     const int64_t seen = parse_whole_number(request.parameter("since")).value_or(0);
-    const int64_t now = clock_.wait_beyond(seen, kLongestPoll);
+    const int64_t now = clock_.wait_beyond(seen, kLongestPoll, request.is_awaited);
     const DeskView view = desk_.view();
     Json json{{"state", now},
               {"method", view.method},
@@ -273,6 +276,7 @@ class PageServer::Impl {
 
   const ServeOptions options_;
   const Json examples_;
+  const Json inside_;
   const std::string token_;
   HttpServer server_;
   RequestGuard guard_;

@@ -1,9 +1,11 @@
 // Counts changes of what pages show, so that they can wait for the next one.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 
 namespace lancet {
@@ -18,11 +20,19 @@ class StateClock {
     change_.notify_all();
   }
 
-  /// The number after `seen`, or what it is after `longest`, or at the end.
-  int64_t wait_beyond(int64_t seen, std::chrono::milliseconds longest) {
+  /// The number after `seen`, or what it is after `longest`, or at the end, or once nobody waits for it any more.
+  /// `is_awaited` empty: somebody does.
+  int64_t wait_beyond(int64_t seen, std::chrono::milliseconds longest, const std::function<bool()>& is_awaited = {}) {
+    const auto until = std::chrono::steady_clock::now() + longest;
     std::unique_lock lock(mutex_);
-    change_.wait_for(lock, longest, [&] { return now_ != seen || is_over_; });
-    return now_;
+    for (;;) {
+      const auto look = std::min(until, std::chrono::steady_clock::now() + kLookForReader);
+      if (change_.wait_until(lock, look, [&] { return now_ != seen || is_over_; }) || look == until) return now_;
+      lock.unlock();
+      const bool is_read = !is_awaited || is_awaited();
+      lock.lock();
+      if (!is_read) return now_;
+    }
   }
 
   void end() {
@@ -34,6 +44,8 @@ class StateClock {
   }
 
  private:
+  static constexpr std::chrono::milliseconds kLookForReader{250};
+
   std::mutex mutex_;
   std::condition_variable change_;
   int64_t now_ = 1;

@@ -61,11 +61,30 @@ def test_presets_are_named_once(lancet):
 
 
 def test_a_full_stdout_is_an_error(lancet):
-    for arguments in (["presets"], ["--help"], ["inspect", DATA / "demo-model", "--json"], ["completion", "bash"]):
+    generate = ["generate", "--model", DATA / "demo-model", "--prompt", "a", "--tokens", "1"]  # takes no filter
+    for arguments in (["presets"], ["--help"], ["inspect", DATA / "demo-model", "--json"], ["completion", "bash"], ["schema"], ["schema", "--reference"], generate):
         with open("/dev/full", "w") as full:
             done = subprocess.run([LANCET, *map(str, arguments)], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
         assert done.returncode == CHECKPOINT, arguments
-        assert done.stderr.startswith("lancet: error: stdout: what was printed is not complete"), arguments
+        assert "lancet: error: stdout: what was printed is not complete: No space left on device" in done.stderr, (arguments, done.stderr)
+
+
+COMMANDS = [
+    ["push", "out", "--to", "http://127.0.0.1:1", "--name"], ["push", "out", "--to", "http://127.0.0.1:1", "--adapter-dir"],
+    ["push", "out", "--to", "http://127.0.0.1:1", "--server-path"], ["push", "out", "--to"], ["inspect", "--json"], ["edit"], ["edit", "--set"],
+    ["eval", "--server"], ["generate", "--model", "m", "--prompt"], ["serve", "--model"], ["plan"], ["report"], ["diff", "a"], ["log"], ["export", "model", "m", "--out"],
+    ["trace", "--model", "m", "--out"], ["init", "--model"], ["nothing"], [],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
+def test_arguments_are_utf8(lancet, arguments):
+    others = [b"\xff", b"a\xed\xa0\x80"] if arguments[-1:] == ["--name"] else []  # no character at all, half a surrogate pair
+    for wrong in [b"caf\xe9", *others]:
+        done = subprocess.run([LANCET, *arguments, wrong], capture_output=True, timeout=60, cwd=lancet.folder)
+        told = done.stderr.decode()  # which is UTF-8 itself
+        assert done.returncode == CONFIG and done.stdout == b"", told
+        assert told.startswith(f"lancet: error: argument {len(arguments) + 1}, '") and "expected UTF-8" in told, told
 
 
 # ---- quiet ----

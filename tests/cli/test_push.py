@@ -14,7 +14,7 @@ from served import Served
 DEMO = DATA / "demo-model"
 FACTS = json.loads((DATA / "requests" / "demo.json").read_text())[:3]
 SECRET = "sk-3f1d9c0b77"
-COMMAND_LINE, SERVER, NOT_ACCEPTED = 2, 6, 5
+COMMAND_LINE, CHECKPOINT, SERVER, NOT_ACCEPTED = 2, 3, 6, 5
 
 
 def filled(fact):
@@ -268,6 +268,61 @@ def test_a_push_that_fails_leaves_the_server_as_it_was_or_says_that_it_does_not(
         assert server.adapters == as_before and [row["state"] for row in journal(output)] == ["serving", "taken back"]
 
 
+def stands_in_the_way(output):
+    """A folder in the place of the journal of pushes, which then can be written as little as on a full disk. Returns the way back."""
+    file = output.parent / "edited.pushed" / "pushes.json"
+    noted = file.read_bytes()
+    file.unlink()
+    (file / "full").mkdir(parents=True)
+
+    def clear():
+        shutil.rmtree(file)
+        file.write_bytes(noted)
+
+    return clear
+
+
+@pytest.mark.parametrize("what", ["it serves", "it fails", "it is not accepted"])
+def test_a_journal_that_cannot_be_written_does_not_hide_what_the_server_has(what, output, serve, lancet):
+    server, ways_back = serve(Vllm), []
+
+    def fault(_):
+        ways_back.append(stands_in_the_way(output))
+        return raw(500, '{"error": "no memory"}') if what == "it fails" else None
+
+    server.faults["/v1/load_lora_adapter"] = fault
+    if what == "it is not accepted":
+        server.answer = lambda *_: " something"
+    result = push(lancet, output, server, *(["--accept", "efficacy=1"] if what == "it is not accepted" else []))
+    file = str(output.parent / "edited.pushed" / "pushes.json")
+    assert "could not be written" in result.stderr and file in result.stderr and "--undo" in result.stderr, result.stderr
+    assert result.returncode == {"it serves": CHECKPOINT, "it fails": SERVER, "it is not accepted": NOT_ACCEPTED}[what], result.stderr
+    if what == "it serves":
+        assert "serves: edited-" in result.stdout and len(server.adapters) == 1 and "not 'serving'" in result.stderr and "takes it back" in result.stderr
+    else:
+        assert server.adapters == {} and "not 'taken back'" in result.stderr
+        assert "no memory; the server is as before" in result.stderr if what == "it fails" else "accept: efficacy" in result.stderr and "taken back" in result.stdout
+    (clear,) = ways_back
+    clear()
+    server.faults = {}
+    assert [row["state"] for row in journal(output)] == ["begun"]
+    undo(lancet, output)
+    assert server.adapters == {} and [row["state"] for row in journal(output)] == ["taken back"]
+
+
+def test_an_undo_that_cannot_be_noted_says_that_it_is_done(output, serve, lancet):
+    server, ways_back = serve(Vllm), []
+    pushed(lancet, output, server)
+    server.faults["/v1/unload_lora_adapter"] = lambda _: ways_back.append(stands_in_the_way(output))
+    result = lancet.run("push", output, "--undo")
+    assert result.returncode == CHECKPOINT and server.adapters == {}
+    assert "is taken back" in result.stderr and "is as before that push" in result.stderr and "the same command notes it" in result.stderr, result.stderr
+    ways_back[0]()
+    server.faults = {}
+    undo(lancet, output)
+    assert [row["state"] for row in journal(output)] == ["taken back"]
+
+
 def test_nothing_changes_where_nothing_can_be_taken_back(output, serve, lancet):
     server = serve(Vllm)
     pushed(lancet, output, server)
@@ -354,6 +409,46 @@ def test_what_cannot_be_pushed_is_said(arguments, words, output, lancet):
     assert not (output.parent / "edited.pushed" / "pushes.json").exists()
 
 
+@pytest.mark.parametrize(
+    ("own", "best", "words"),
+    [
+        (-0.1, {}, "the likeliest one's log-probability"),
+        (-0.1, None, "the likeliest one's log-probability"),
+        (-0.1, {"x": None}, "the likeliest one's log-probability"),
+        (-0.1, {"x": "-0.1"}, "the likeliest one's log-probability"),
+        (-0.1, {"x": -3.0}, "the likeliest one's log-probability"),
+        (-0.1, {"x": 0.5}, "the likeliest one's log-probability"),
+        (0.5, {"x": 0.5}, "a log-probability of each token of a prompt, at most 0, got 0.5"),
+        (None, {"x": -0.5}, "a log-probability of each token of a prompt, at most 0, got null"),
+    ],
+)
+def test_log_probabilities_that_are_none_measure_nothing(own, best, words, serve, lancet):
+    """A server that tells no likeliest tokens has not said that the target is one."""
+    server = serve(Vllm)
+
+    def fault(body):
+        if not body.get("echo"):
+            return None
+        n = len(body["prompt"])
+        told = {"token_logprobs": [None] + [own] * (n - 1) + [-0.5], "top_logprobs": [None] + [best] * (n - 1) + [{"x": -0.5}]}
+        return raw(200, json.dumps({"choices": [{"index": 0, "text": "", "logprobs": told}], "usage": {"prompt_tokens": n}}))
+
+    server.faults["/v1/completions"] = fault
+    job = lancet.write(lancet.job(evaluate=["efficacy", "generation"], output=None))
+    measured = lancet.run("eval", job, "--server", server.url, "--json")
+    assert measured.returncode == 0, measured.stderr
+    measured = json.loads(measured.stdout)
+    assert "efficacy_argmax" not in measured["metrics"] and words in measured["server"]["not_measured"]["efficacy"], measured["server"]
+
+
+def test_log_probabilities_may_round_above_nothing(serve, lancet):
+    server = serve(Vllm, DEMO, says_targets, lambda _, ids: ([1e-7] * (len(ids) - 1), [0.0] * (len(ids) - 1)))
+    job = lancet.write(lancet.job(evaluate=["efficacy"], output=None))
+    measured = lancet.run("eval", job, "--server", server.url, "--json")
+    assert measured.returncode == 0, measured.stderr
+    assert json.loads(measured.stdout)["metrics"]["efficacy_argmax"]["value"] == 1
+
+
 def test_what_stands_in_a_page_is_pushed_from_there(serve, lancet):
     fact = {"prompt": "{}, created in", "subject": "Piranha Games", "target": "London"}
     settings = ["editor.values.steps=30", "statistics.tokens=4000", f"statistics.cache={lancet.cache}", "run.dtype=f32"]
@@ -374,5 +469,12 @@ def test_what_stands_in_a_page_is_pushed_from_there(serve, lancet):
         assert failed["outcome"] == "failed" and failed["message"].startswith("taken back: ") and server.adapters == {}
         for wrong in ({}, {"to": "https://a"}, {"to": server.url, "accept": {"taste": 1}}, {"to": server.url, "more": 1}):
             assert page.send("POST", "/api/push", wrong)[0] == 400, wrong
+        server.asked.clear()
+        second = "a\r\nContent-Length: 0\r\n\r\nPOST /v1/unload_lora_adapter HTTP/1.1\r\nX: "  # a request of its own, if it were sent as it is
+        for path, wrong in [("/api/push", {"to": server.url, "token": second}), ("/api/unpush", {"token": second}), ("/api/push", {"to": server.url, "token": "é"}),
+                            ("/api/push", {"to": server.url, "adapter_dir": "a\0b"}), ("/api/push", {"to": server.url, "server_path": "a\nb"})]:  # fmt: skip
+            status, told = page.send("POST", path, wrong)
+            assert status == 400 and told["error"].split(":")[0] in ("token", "adapter_dir", "server_path"), told
+        assert server.asked == []
     finally:
         page.end()

@@ -605,6 +605,25 @@ def test_the_page_answers_beside_many_slow_heads_and_bodies(unchanged):
         thread.join()
 
 
+def test_pages_that_are_closed_lock_nobody_out(unchanged):
+    """Each waits for news for some seconds; more of them than one address may have connections."""
+    path = f"/api/state?since={unchanged.state()['state']}"
+    for _ in range(40):
+        connection = unchanged.connection()
+        connection.request("GET", path, headers={"X-Lancet-Token": unchanged.token})
+        time.sleep(0.02)
+        connection.close()
+    assert answers_within(unchanged, 5)
+
+
+@pytest.mark.parametrize("range", ["bytes=0-9", "bytes=5-", "bytes=-3", "bytes=0-1,4-5", "bytes=9-99999999"])
+def test_a_part_of_a_reply_is_not_to_be_had(unchanged, range):
+    for path in ("/serve.js", "/api/about"):
+        status, whole = raw(unchanged, head_of(unchanged, path, "GET"))
+        assert status == 200 and len(whole) > 100
+        assert raw(unchanged, head_of(unchanged, path, "GET", Range=range)) == (200, whole)
+
+
 def large_files():
     """340,000 facts in each form, all of them smaller than the limit."""
     prompt, n = "word " * 3 + "word", 340_000

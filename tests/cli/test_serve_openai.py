@@ -221,6 +221,49 @@ def test_a_client_that_goes_away_frees_the_model(server, stream):
     assert server.end_of(item)["outcome"] == "cancelled"
 
 
+LONG = {"prompt": PROMPT, "max_tokens": 490, "n": 20, "temperature": 1}  # some seconds of work, unless somebody ends it
+
+
+def begin_to_complete(server, **how):
+    """A connection whose completion was asked for."""
+    connection = server.connection()
+    connection.request("POST", "/v1/completions", json.dumps(LONG | how), {"Authorization": f"Bearer {server.token}", "Content-Type": "application/json"})
+    return connection
+
+
+def until(is_so, what):
+    end = time.monotonic() + LIMIT_S
+    while not is_so():
+        assert time.monotonic() < end, what
+        time.sleep(0.05)
+
+
+def test_clients_that_go_away_lock_nobody_out(server, client):
+    """More of them than one address may have connections: each frees its own, also one whose work waits for its turn."""
+    before = server.n_files()
+    for _ in range(40):
+        connection = begin_to_complete(server)
+        time.sleep(0.05)
+        connection.close()
+    assert complete(client).choices and server.send("GET", f"/?token={server.token}", token=False)[0] == 200
+    until(lambda: server.state()["running"] is None and not server.state()["waiting"], "work that nobody waits for goes on")
+    until(lambda: server.n_files() <= before, "connections stay open that nobody has")
+
+
+def test_a_cancel_is_told_to_whoever_waits(server):
+    """Cancelled at the page, while it runs and while it waits: an answer comes at once, and says so."""
+    waiting = [begin_to_complete(server), begin_to_complete(server), begin_to_complete(server, stream=True)]
+    until(lambda: len(server.state()["waiting"]) == 2, "three questions, of which one runs")
+    state = server.state()
+    for item in [*state["waiting"], state["running"]]:
+        assert server.send("POST", "/api/cancel", {"item": item["item"]})[0] == 200
+    for connection, status in zip(waiting, (503, 503, 200)):
+        reply = connection.getresponse()
+        said = reply.read().decode()
+        assert reply.status == status and "cancelled at the page" in said, (reply.status, said)
+        connection.close()
+
+
 def test_an_evaluation_of_the_server_is_that_in_memory(server, lancet, model):
     (lancet.folder / "token").write_text(server.token)
     job = lancet.write({"model": str(model), "requests": {"path": str(DATA / "requests" / "demo.json"), "limit": 3}, "run": {"dtype": "f32"},

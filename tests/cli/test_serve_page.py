@@ -42,9 +42,9 @@ def cache(tmp_path_factory):
 def start(cache, tmp_path):
     started = []
 
-    def start(*more, arguments=()):
+    def start(*more, arguments=(), model=DEMO):
         settings = ["editor.values.steps=30", "statistics.tokens=4000", f"statistics.cache={cache}", *more]
-        started.append(Served(LANCET, tmp_path, "--model", DEMO, *arguments, settings=settings))
+        started.append(Served(LANCET, tmp_path, "--model", model, *arguments, settings=settings))
         return started[-1]
 
     yield start
@@ -118,16 +118,18 @@ def test_ask_edit_undo_restart_and_export(start, browser):
     for i, (_, _, target) in enumerate(FACTS, 1):
         row = page.text(f"#result .pairs > :nth-child({i})")
         before, after = (page.text(f"#result .pairs > :nth-child({i}) .{side} bdi") for side in ("before", "after"))
-        assert target in after and target not in before and "took" in row and "efficacy_argmax 0.0 % → 100.0 %" in row, row
-    assert page.text("#result tbody tr:first-child").split() == ["efficacy_argmax", "0.0", "%", "100.0", "%", "3"]
+        assert target in after and target not in before and "took" in row and "efficacy" not in row, row
+    assert not page.is_shown("#metrics .strip")
+    page.click("#metrics summary")
+    names = page.value("[...document.querySelectorAll('#metrics .name, #metrics tbody th')].map((e) => e.textContent)")
+    assert len(set(names)) == len(names) and {"efficacy_argmax", "generation_exact", "generation_contains"} <= set(names), "each metric once"
+    assert page.text("#metrics tbody").split() == ["generation_contains", "0.0", "%", "100.0", "%", "3"]
     strips = page.value("[...document.querySelectorAll('#result .strip')].map((e) => [e.innerText.split(/\\s+/).join(' '), e.querySelectorAll('rect').length])")
     assert strips == [["efficacy_argmax 0.0 % → 100.0 %", 3], ["generation_exact 0.0 % → 100.0 %", 3], ["text changed 100.0 %", 3]]
     bars = page.value("['.was', '.now'].map((side) => document.querySelector(`#result .strip ${side}`).getBoundingClientRect().height / document.querySelector('#result .bars').clientHeight)")
     assert bars[0] < 0.05 and bars[1] > 0.95, "nothing before, all after"
     page.until("document.querySelector('#count').textContent === '3 edits stand'")
-    assert is_stale(page) and answers(page) == [base, None]
-    page.click("#answers > :first-child button")
-    page.until(ANSWERED + " && document.querySelector('#answers .side.after bdi').textContent")
+    page.until(ANSWERED + " && document.querySelector('#answers .side.after bdi').textContent")  # asked again by itself
     edited = answers(page)[1]
     assert answers(page)[0] == base and "London" in edited and not is_stale(page)
     page.until(IDLE)
@@ -205,10 +207,9 @@ def test_by_the_keyboard_alone(start, browser):
     page.type("and")
     page.tab_to("example")
     page.press("Enter")
-    assert page.focused() == "ask-prompt" and page.value("document.activeElement.value") == PROMPT
-    page.press("Enter")
+    page.until("document.querySelector('#answers > :first-child') !== null")
     page.until(ANSWERED)
-    assert "Vancouver" in answers(page)[0]
+    assert page.value("document.querySelector('#ask-prompt').value") == PROMPT and "Vancouver" in answers(page)[0]
     for i, fact in enumerate(FACTS[:2]):
         if i:
             page.tab_to("fact-add")
@@ -228,7 +229,7 @@ def test_by_the_keyboard_alone(start, browser):
     while not on_the_way or not on_the_way[-1].startswith("Undo edit"):
         page.press("Tab")
         on_the_way.append(page.focused())
-    assert on_the_way == ["report-html", "report-json", "measure-all", "undo-last", "Undo edit 0: Piranha Games, created in → London"]
+    assert on_the_way == ["report-html", "report-json", "SUMMARY", "measure-all", "undo-last", "Undo edit 0: Piranha Games, created in → London"]
     page.tab_to("Undo edit 1: Lerin Duarte, the → goaltender")
     page.press("Enter")
     until_n(page, "#edit-list .stands", 1)
@@ -280,8 +281,9 @@ def test_edits_go_into_a_server_and_back(start, browser):
     other = Vllm(DEMO, lambda adapters, prompt, _tokens: " London ." if adapters and prompt == PROMPT else " Vancouver .")
     other.token = "secret-7"
     try:
+        page.click("#push-fold > summary")
         page.fill("#push-to", other.url)
-        page.click("#push-form summary")
+        page.click("#push-more summary")
         page.fill("#push-token", "secret-7")
         page.click("#push-go")
         page.until("document.querySelector('#push-error').textContent.includes('no edit stands')")
@@ -339,11 +341,12 @@ def test_everybody_can_read_it_and_try_an_example(start, browser):
         page = browser.open(server.address, **look)
         page.until("document.querySelector('#examples').checkVisibility()")
         page.click("#examples button:nth-of-type(2)")
-        assert page.focused() == "ask-prompt" and page.value("document.querySelector('#ask-prompt').value") == "The Eiffel Tower is in the city of"
+        page.until("document.querySelector('#answers > :first-child') !== null")
+        assert page.value("document.querySelector('#ask-prompt').value") == "The Eiffel Tower is in the city of"
         typed = page.value("typedFacts()")
         assert typed == [json.loads((ROOT / "src" / "serve" / "assets" / "examples.json").read_text())[1]]
-        page.press("Enter")
         page.until(ANSWERED)
+        assert page.text("#answers > :first-child .prompt") == "The Eiffel Tower is in the city of"
         if look == {"width": 1280}:
             page.click("#edit-go")
             until_n(page, "#edit-list .stands", 1)
@@ -355,6 +358,60 @@ def test_everybody_can_read_it_and_try_an_example(start, browser):
         found = page.value("axe.run().then((all) => all.violations.map((one) => [one.impact, one.id, one.nodes.map((node) => node.html)]))")
         assert [row for row in found if row[0] in ("serious", "critical")] == [], found
         is_as_it_should(page, server)
+
+
+CUT_SELECTS = """[...document.querySelectorAll('select')].filter((e) => e.checkVisibility()).map((e) => {
+  const whole = e.cloneNode(true);
+  Object.assign(whole.style, { position: 'absolute', width: 'max-content', maxWidth: 'none' });
+  e.parentElement.append(whole);
+  const needed = whole.getBoundingClientRect().width;
+  whole.remove();
+  return [e.id, e.getBoundingClientRect().width, needed];
+})"""
+
+
+def test_a_first_edit_on_a_telephone(start, browser):
+    """The right column invites; the example is asked; both answers lead, large; nothing is cut, and it is not a long way down."""
+    page = browser.open(start("editor.values.steps=15", arguments=("--examples", DATA / "requests" / "demo.json")).address, width=375, height=800)
+    page.until("document.querySelector('#invite-go') !== null")
+    assert "Press Edit" in page.text("#result-body") and page.value("document.documentElement.scrollHeight") < 2600
+    page.click("#invite-go")
+    page.until("document.querySelector('#answers > :first-child') !== null")
+    page.until(ANSWERED)
+    assert page.focused() == "edit-go" and page.value("typedFacts()[0].target") == "London"
+    base = answers(page)[0]
+    page.press("Enter")
+    until_n(page, "#edit-list .stands", 1)
+    page.until(ANSWERED + " && document.querySelector('#answers .side.after bdi').textContent")
+    page.until(IDLE)
+    told = answers(page)
+    assert told[0] == base and told[1] not in ("", base) and not is_stale(page) and n_shown(page, "#invite-go") == 0
+    sizes = page.value("[...document.querySelectorAll('#answers .side bdi, #result .side bdi')].map((e) => parseFloat(getComputedStyle(e).fontSize))")
+    assert len(sizes) == 4 and min(sizes) >= 18, sizes
+    assert page.value("document.querySelector('#ask').getBoundingClientRect().top < document.querySelector('#edit').getBoundingClientRect().top")
+    for fold in ("#metrics table", "#push-form", "#export-form"):
+        assert not page.is_shown(fold), fold
+    height = page.value("document.documentElement.scrollHeight")
+    print(f"{height} px tall at 375 wide")
+    assert height < 3000
+    page.value("document.querySelectorAll('details').forEach((one) => (one.open = true))")
+    cut = page.value(CUT_SELECTS)
+    assert len(cut) == 3 and not [row for row in cut if row[1] < row[2] - 0.5], cut
+    assert page.value("document.documentElement.scrollWidth") <= 375
+
+
+def test_edits_inside_the_model_are_shown(start, browser, lancet):
+    """A model that `lancet edit` wrote: what was edited in it stands on the page, beside what is edited there."""
+    edited = lancet.edit(lancet.job())
+    assert edited.returncode == 0, edited.stderr
+    server = start(model=lancet.out)
+    page = browser.open(server.address)
+    page.until("document.querySelector('#count').textContent === '3 edits inside'")
+    assert page.text("#inside-title") == "Inside the model: 3 edits" and n_shown(page, "#inside-list li") == 3
+    assert "Piranha Games, created in" in page.text("#inside-list") and "London" in page.text("#inside-list") and "took" in page.text("#inside-list")
+    assert f"lancet undo {lancet.out} --edits ID" in page.text("#inside-about") and str(DEMO) in page.text("#inside-about")
+    assert "London" in ask(page, PROMPT)[0] and page.text("#answers h3") == "With the edits inside it"
+    is_as_it_should(page, server)
 
 
 def test_answers_are_drawn_as_the_fields_say(start, browser):

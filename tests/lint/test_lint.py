@@ -62,6 +62,7 @@ SEES_PRIVATE = {
     PurePosixPath("tests/gpu"): PurePosixPath("src/distributed"),  # NCCL's groups: gpu_tests makes one by itself
     PurePosixPath("tests/unit/cli"): PurePosixPath("src/cli"),  # the program has no public headers
     PurePosixPath("tests/unit/serve"): PurePosixPath("src/serve"),  # what pages send
+    PurePosixPath("tests/unit/push"): PurePosixPath("src/push"),  # a server that is put back
     PurePosixPath("tests/unit/models"): PurePosixPath("models"),  # a GPU's attention kernel, which they put another in the place of
 }
 

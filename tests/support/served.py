@@ -1,6 +1,7 @@
 """`lancet serve` as tests start it and speak with it."""
 import http.client
 import json
+import os
 import subprocess
 import time
 from urllib.parse import parse_qs, urlparse
@@ -93,6 +94,10 @@ class Served:
         told = [json.loads(line) for line in text.splitlines()]
         assert told[-1] == {"done": True}, told
         return "".join(line.get("text", "") for line in told)
+
+    def n_files(self):
+        """How many files and connections it has open."""
+        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
 
     def peak_bytes(self):
         return self.memory("VmHWM")

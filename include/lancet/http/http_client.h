@@ -54,7 +54,7 @@ struct HttpQuestionLimits {
 };
 
 /// Throws: ServerError that says the address, what was asked, and what went wrong: no connection, an end before the
-/// end, too slow, too long, no HTTP.
+/// end, too slow, too long, no HTTP. Cancelled, while it waits.
 HttpAnswer ask_http(const HttpAddress& address, const HttpQuestion& question, const HttpQuestionLimits& limits);
 
 }  // namespace lancet

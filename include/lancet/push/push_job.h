@@ -80,6 +80,7 @@ struct PushReport {
   std::vector<AskedPrompt> asked = {};
   std::vector<std::string> notes = {};  ///< what could not be checked or done, a sentence each
   std::vector<std::string> unmet = {};  ///< thresholds that were missed: it was taken back
+  std::string unnoted = {};             ///< why the journal of pushes does not say what came of it; empty: it does
   double seconds = 0;                   ///< seconds from the first question to the last answer
 };
 
@@ -93,8 +94,10 @@ PushShares push_shares(const std::vector<AskedPrompt>& asked, const std::string&
 /// "serves: demo-1a2b3c4d at http://localhost:8000 (vllm), efficacy 19 of 20", or that it was taken back.
 std::string push_summary(const PushReport& report);
 
-/// Whatever fails, the server is put back as it was, or the error says that it is not.
-/// Throws: ConfigError for what fits neither the output nor the server, before anything is loaded; ServerError.
+/// Whatever fails, the server is put back as it was, or the error says that it is not. A journal that cannot be written
+/// at the end changes nothing of that: PushReport::unnoted, or the error, says it too.
+/// Throws: ConfigError for what fits neither the output nor the server, before anything is loaded; ServerError;
+/// Cancelled, where the server is as before.
 PushReport run_push_job(const PushJob& job);
 
 /// Takes back the last push that is not taken back: the adapter goes, what it replaced comes again.

@@ -82,9 +82,10 @@ ExitCode run_push(const PushArguments& arguments, const Output& output) {
     std::cout << to_json(report, job);
   else if (!output.quiet)
     std::cout << push_text(report);
-  if (report.unmet.empty()) return ExitCode::kOk;
+  if (!report.unnoted.empty()) log_error(report.unnoted);
   for (const std::string& unmet : report.unmet) log_error(cat("accept: ", unmet));
-  return ExitCode::kNumeric;
+  if (!report.unmet.empty()) return ExitCode::kNumeric;
+  return report.unnoted.empty() ? ExitCode::kOk : ExitCode::kCheckpoint;
 }
 
 /// Throws: ConfigError for what is given besides, and means nothing where nothing is pushed.

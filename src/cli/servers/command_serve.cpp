@@ -29,7 +29,7 @@ ExitCode run_serve(ServeArguments arguments, const Output& output) {
                     ": whoever reaches this machine and knows the token can use the page, and ",
                     "what is sent is not encrypted: rather forward a port by ssh (docs/serve.md)"));
   PageServer server(options);
-  set_stop_words([&server] {
+  const StopWordsWhile stop_words([&server] {
     server.stop();
     return cat("the edits are kept in ", server.edits_folder().string());
   });

@@ -10,6 +10,7 @@ namespace {
 constexpr const char* kModels = "/v1/models";
 constexpr const char* kCompletions = "/v1/completions";
 constexpr int kBadRequest = 400;
+constexpr double kRounding = 1e-3;  ///< what a log-probability may lie above 0, or above the likeliest one, in bf16
 
 bool is_adapter_entry(const ServerJson& model) {
   const auto parent = model.find("parent");
@@ -27,6 +28,17 @@ const ServerJson* first_choice(const ServerJson& answer) {
 const ServerJson* list_in(const ServerJson& object, const char* key) {
   const auto found = object.find(key);
   return found != object.end() && found->is_array() ? &*found : nullptr;
+}
+
+/// The largest of the log-probabilities that are told of a place; nullopt: there is none, or one that is none.
+std::optional<double> likeliest_of(const ServerJson& told) {
+  std::optional<double> likeliest;
+  if (!told.is_object()) return std::nullopt;
+  for (const ServerJson& each : told) {
+    if (!each.is_number() || each.get<double>() > kRounding) return std::nullopt;
+    likeliest = std::max(likeliest.value_or(each.get<double>()), each.get<double>());
+  }
+  return likeliest;
 }
 
 /// The number of tokens that the server found in the prompt; 0: it does not say.
@@ -110,12 +122,15 @@ TokenScores OpenAiServer::score(const CompletionQuestion& question, size_t last)
   TokenScores scores;
   for (size_t i = ids.size() - last; i < ids.size(); ++i) {
     const ServerJson& own = (*of_tokens)[i];
-    const ServerJson& best = (*likeliest)[i];
-    if (!own.is_number() || !best.is_object()) throw none("a token of a prompt without a log-probability");
-    scores.log_probabilities.push_back(own.get<double>());
-    scores.is_likeliest.push_back(std::all_of(best.begin(), best.end(), [&](const ServerJson& other) {
-      return other.is_number() && other.get<double>() <= own.get<double>();
-    }));
+    if (!own.is_number() || own.get<double>() > kRounding)
+      throw none(cat("expected a log-probability of each token of a prompt, at most 0, got ", excerpt(own.dump(), 40)));
+    const std::optional<double> best = likeliest_of((*likeliest)[i]);
+    if (!best || own.get<double>() > *best + kRounding)
+      throw none(
+          cat("expected with each token of a prompt the likeliest one's log-probability, at most 0 and at least ",
+              "the token's own ", own.dump(), ", got ", excerpt((*likeliest)[i].dump(), 80)));
+    scores.log_probabilities.push_back(std::min(own.get<double>(), 0.0));
+    scores.is_likeliest.push_back(own.get<double>() >= *best);
   }
   return scores;
 }

@@ -38,6 +38,10 @@ std::string text_in(const ServerJson& object, const char* key) {
   return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
+ServerClient::ServerClient(ServerAccess access) : access_(std::move(access)) {
+  if (!access_.token.empty()) access_.token = checked_token(std::move(access_.token), "the server's token");
+}
+
 std::string ServerClient::shown(std::string_view text) const {
   return printable(excerpt(without_token(std::string(text), access_.token), kLongestWords));
 }

@@ -14,7 +14,8 @@ using ServerJson = nlohmann::json;
 
 class ServerClient {
  public:
-  explicit ServerClient(ServerAccess access) : access_(std::move(access)) {}
+  /// Throws: ConfigError for a token that cannot stand in a header.
+  explicit ServerClient(ServerAccess access);
 
   const ServerAccess& access() const { return access_; }
 

@@ -23,13 +23,14 @@ function makeAnswer(weights, title) {
   const state = make("span", { className: "soft state" });
   const text = make("bdi");
   const box = make("div", { className: `side ${weights === "edited" ? "after" : "before"}` }, heading, make("p", {}, text), state);
-  return { weights, heading, state, text, box, version: -1, isWhole: false };
+  return { weights, heading, state, text, box, version: -1, isWhole: false, told: "" };
 }
 
 function makeQuestion(prompt, options) {
   const again = make("button", { type: "button", text: "Ask again", hidden: true });
   const stale = make("p", { className: "why", hidden: true, text: "The edits changed since it answered." });
-  const question = { prompt, options, again, stale, base: makeAnswer("unedited", "Without the edits"), edited: makeAnswer("edited", "With the edits") };
+  const [without, within] = nInside() ? ["Without the new edits", "With the new edits"] : ["Without the edits", "With the edits"];
+  const question = { prompt, options, again, stale, without, base: makeAnswer("unedited", without), edited: makeAnswer("edited", within) };
   again.setAttribute("aria-label", `Ask again: ${prompt}`);
   again.addEventListener("click", () => run(again, "ask-error", () => askAll(question)));
   question.sides = make("div", { className: "sides" }, question.base.box, question.edited.box);
@@ -43,7 +44,7 @@ async function askAll(question) {
   const isPlain = seen.edits === 0 && !question.base.isWhole;
   question.edited.box.hidden = isPlain;
   question.sides.classList.toggle("one", isPlain);
-  question.base.heading.textContent = isPlain ? "No edit stands" : "Without the edits";
+  question.base.heading.textContent = !isPlain ? question.without : nInside() ? "With the edits inside it" : "No edit stands";
   question.again.hidden = question.stale.hidden = true;
   at("ask-stop").hidden = false;
   question.isAsked = true;
@@ -59,7 +60,7 @@ async function askAll(question) {
 /** One answer, or both, whose tokens come in turns. */
 async function ask(question, answers) {
   for (const answer of answers) {
-    Object.assign(answer, { isWhole: false, version: -1 });
+    Object.assign(answer, { isWhole: false, version: -1, told: "" });
     answer.text.textContent = "";
     answer.state.textContent = "waits for its turn";
   }
@@ -93,7 +94,10 @@ function showAnswer(answer, told) {
     answer.version = told.model_version;
     answer.state.textContent = "answers …";
   }
-  if (told.text) answer.text.textContent += told.text;
+  if (told.text) {
+    answer.told += told.text;
+    answer.text.textContent = answer.told.replace(/^ /, ""); // without the space between prompt and answer
+  }
   if (told.done) answer.isWhole = true;
   if (told.done) answer.state.textContent = "";
   if (told.cancelled) answer.state.textContent = "stopped";
@@ -111,6 +115,12 @@ function markStale() {
     question.again.hidden = !isStale && base.isWhole && (isPlain || edited.isWhole);
     question.sides.classList.toggle("stale", isStale);
   }
+}
+
+/** The latest question once more, where its answer is of other edits: an edit of this tab is seen at the top at once. */
+function askLatestAgain() {
+  const [latest] = questions;
+  if (latest && !latest.isAsked && latest.base.isWhole) run(latest.again, "ask-error", () => askAll(latest));
 }
 
 at("ask-form").addEventListener("submit", (event) => {
@@ -132,19 +142,22 @@ at("ask-stop").addEventListener("click", () => {
   for (const item of ownAnswers) send("/api/cancel", { item }).catch(() => {}); // it came to its end meanwhile
 });
 
-/** Facts to click: into the question and the form of edits. */
+/** Asks about an example, and puts it into the form of edits. */
+function takeExample(example) {
+  at("ask-prompt").value = filled(example);
+  useFile(false);
+  at("facts").replaceChildren();
+  addFact(example);
+  at("ask-form").requestSubmit();
+  say("It is asked, and the form of edits has this example.");
+}
+
+/** Facts to click. */
 function showExamples(examples) {
   at("examples").hidden = examples.length === 0;
   for (const example of examples) {
     const button = make("button", { type: "button", className: "example" }, make("bdi", { text: `${filled(example)} → ${example.target}` }));
-    button.addEventListener("click", () => {
-      at("ask-prompt").value = filled(example);
-      useFile(false);
-      at("facts").replaceChildren();
-      addFact(example);
-      say("The question and the form of edits have this example.");
-      at("ask-prompt").focus();
-    });
+    button.addEventListener("click", () => takeExample(example));
     at("examples").append(button);
   }
 }

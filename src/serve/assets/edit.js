@@ -88,5 +88,6 @@ at("edit-form").addEventListener("submit", (event) => {
     at("facts").replaceChildren();
     addFact();
     at("result").scrollIntoView({ block: "nearest" });
+    askLatestAgain();
   });
 });

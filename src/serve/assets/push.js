@@ -36,6 +36,7 @@ async function showPush(version) {
   const push = await read("/api/pushed");
   seen.pushVersion = version;
   if (!push) return at("pushed").replaceChildren();
+  at("push-fold").open = true;
   const metrics = Object.entries(push.metrics).filter(([, metric]) => metric.prompts > 0);
   at("pushed").replaceChildren(
     make("p", { className: "soft", text: `${push.push.adapter.name} at ${push.server.address} (${push.server.kind}), ${push.seconds.toFixed(1)} s.` }),

@@ -121,7 +121,7 @@ async function watch() {
       showWork(state);
       show("unsaved", state.unsaved);
       at("method-in-use").textContent = state.method;
-      at("count").textContent = state.n_edits === 0 ? "no edits" : `${state.n_edits} ${state.n_edits === 1 ? "edit stands" : "edits stand"}`;
+      at("count").textContent = countText(state.n_edits);
       at("reports").hidden = !state.has_report;
       seen.edits = state.n_edits;
       seen.modelVersion = state.model_version;
@@ -138,12 +138,29 @@ async function watch() {
   }
 }
 
+/** How many edits stand here, and how many the model's folder had in its weights already. */
+function countText(n) {
+  const inside = nInside();
+  const standing = n === 0 ? "" : `${n} ${n === 1 ? "edit stands" : "edits stand"}`;
+  const before = inside === 0 ? "" : `${inside} ${inside === 1 ? "edit" : "edits"} inside`;
+  return [standing, before].filter(Boolean).join(" · ") || "no edits";
+}
+
 async function showEdits() {
   const all = await read("/api/edits");
   seen.editsVersion = all.edits_version;
   showList(all.list);
   showUndone(all.list);
   if (all.result) showResult(all.result, all.result_is_past);
+  else showInvitation();
+}
+
+/** Rows of a list, the first of them at once and the others behind a click. */
+function longList(rows, ofWhat) {
+  const [first, rest] = [rows.slice(0, kShownRows), rows.slice(kShownRows)];
+  const list = make("ul", { className: "pairs" }, ...first);
+  if (!rest.length) return [list];
+  return [list, make("details", { className: "pad small" }, make("summary", { text: `${rest.length} more ${ofWhat}` }), make("ul", { className: "pairs" }, ...rest))];
 }
 
 function mark(success, replacedBy) {
@@ -160,6 +177,7 @@ function figures(before, after, units = {}) {
   return list;
 }
 
+const kShownRows = 5;
 const moment = (when) => new Date(when).toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
 const filled = (one) => one.prompt.replace("{}", () => one.subject);
 /** The prompt of an edit with {} where its subject stands, as undone ones have it. */
@@ -174,7 +192,22 @@ function showList(list) {
     const about = make("p", { className: "small soft" }, `#${one.id} · ${one.method} · ${moment(one.when)} · `, mark(one.success, one.replaced_by));
     return make("li", { className: "stands" }, fact(one), about, button, one.after ? make("details", { className: "small soft" }, make("summary", { text: "Measures" }), figures(one.before, one.after), one.why ? make("p", { className: "why", text: one.why }) : null) : null);
   });
-  at("edit-list").replaceChildren(items.length ? make("ul", { className: "pairs" }, ...items) : make("p", { className: "pad soft", text: "None." }));
+  at("edit-list").replaceChildren(...(items.length ? longList(items, "edits") : [make("p", { className: "pad soft", text: "None." })]));
+}
+
+const nInside = () => about?.inside?.edits.length ?? 0;
+
+/** The edits of `lancet edit` that are in the weights which are served: undone elsewhere, or where their base is served. */
+function showInside() {
+  const { edits, base, problem } = about.inside ?? { edits: [], problem: "" };
+  at("inside").hidden = edits.length === 0 && !problem;
+  at("inside-title").textContent = problem ? "Edits inside the model: they cannot be read" : `Inside the model: ${edits.length} ${edits.length === 1 ? "edit" : "edits"}`;
+  at("inside-about").textContent = problem ||
+    `They were in these weights before the page opened; the answers without the edits have them too. lancet log ${about.model} lists them, lancet undo ${about.model} --edits ID --out DIR takes one back. They were made on ${base}.`;
+  const rows = edits.map((one) => make("li", {}, fact(one), make("p", { className: "small soft" }, `#${one.id} · ${one.method} · ${moment(one.when)} · `, mark(one.success, one.replaced_by))));
+  at("inside-list").replaceChildren(...longList(rows, "edits"));
+  at("inside-list").hidden = rows.length === 0;
+  at("inside").open = rows.length > 0 && rows.length <= kShownRows;
 }
 
 const same = (one, other) => ["prompt", "subject", "target"].every((key) => one[key] === other[key]);
@@ -197,21 +230,39 @@ function showUndone(list) {
 
 const editAgain = (button, { when, ...one }) => run(button, "again-error", () => work("/api/edit", { facts: [one], method: at("edit-method").value }));
 
+/** Before a first edit: what to do, with a fact to begin with. */
+function showInvitation() {
+  if (seen.edits > 0) return at("result-body").replaceChildren(make("p", { className: "card pad soft", text: "What the model said of the last edit was not kept: Measure again says how all edits hold." }));
+  const [example] = about.examples;
+  const take = example && make("button", { type: "button", className: "example", id: "invite-go" }, make("bdi", { text: `${filled(example)} → ${example.target}` }));
+  take?.addEventListener("click", () => {
+    takeExample(example);
+    at("edit-go").scrollIntoView({ block: "center" });
+    at("edit-go").focus({ preventScroll: true });
+  });
+  at("result-body").replaceChildren(make("div", { className: "card pad invite" }, make("h3", { text: "Change what the model says" }),
+    make("ol", {},
+      make("li", {}, ...(take ? ["Take a fact: ", take] : ["Write a fact into the form of edits."])),
+      make("li", { text: "Press Edit. The first edit of a model takes longer: the model reads some text for its statistics." }),
+      make("li", { text: "Here stands what the model says before and after, and whether the edit took." }))));
+}
+
 const side = (name, text) => make("div", { className: `side ${name}` }, make("h3", { text: name === "before" ? "Before" : "After" }), make("bdi", { text: text === undefined ? "not generated" : text }));
 
 /** `isPast`: edits that it was measured with were taken back. */
 function showResult(result, isPast) {
-  const units = Object.fromEntries(result.metrics.map((metric) => [metric.name, metric.unit]));
-  const rows = result.requests.map((one) => {
+  const areMetricsOpen = at("metrics")?.open ?? false; // as whoever looks has them
+  const took = (one) => one.verdict.success ?? one.verdict.took;
+  const inOrder = [...result.requests.filter((one) => took(one) === false), ...result.requests.filter((one) => took(one) !== false)];
+  const rows = inOrder.map((one) => {
     const said = one.continuation || {};
-    const scores = Object.entries(one.metrics);
-    const before = Object.fromEntries(scores.map(([name, value]) => [name, value.before]));
-    const after = Object.fromEntries(scores.map(([name, value]) => [name, value.after]));
-    return make("li", {}, make("div", { className: "fact-head" }, fact(one), mark(one.verdict.success ?? one.verdict.took)),
-      make("div", { className: "sides" }, side("before", said.before), side("after", said.after)),
-      one.verdict.why ? make("p", { className: "why", text: one.verdict.why }) : null, figures(before, after, units));
+    return make("li", {}, make("div", { className: "fact-head" }, fact(one), mark(took(one))),
+      make("div", { className: inOrder.length > 3 ? "sides many" : "sides" }, side("before", said.before), side("after", said.after)),
+      one.verdict.why ? make("p", { className: "why", text: one.verdict.why }) : null);
   });
-  const metrics = result.metrics.map((metric) => {
+  const chart = result.requests.length > 1 ? factChart({ ...result, metrics: Object.fromEntries(result.metrics.map((metric) => [metric.name, metric])) }) : null;
+  const drawn = new Set(chart ? [...chart[1].querySelectorAll(".name")].map((name) => name.textContent) : []);
+  const metrics = result.metrics.filter((metric) => !drawn.has(metric.name)).map((metric) => {
     const name = metric.name.split("_").flatMap((part, i) => (i ? ["_", make("wbr"), part] : [part]));
     const row = make("tr", {}, make("th", { scope: "row", title: metric.protocol }, ...name));
     for (const [side, value] of [["", metric.before], ["after", metric.after]])
@@ -222,10 +273,10 @@ function showResult(result, isPast) {
   const head = make("tr", {}, ...[["Metric", ""], ["Before", "num"], ["After", "num"], ["Prompts", "num"]].map(([text, className]) => make("th", { text, className, scope: "col" })));
   at("result-body").replaceChildren(
     isPast ? make("p", { className: "note warn", text: "Taken back since, in whole or in part: this is how it was before." }) : "",
+    make("div", { className: "card" }, ...longList(rows, "facts")),
     make("p", { className: "soft", text: `${result.success}; method ${result.method}.` }),
-    ...(factChart({ ...result, metrics: Object.fromEntries(result.metrics.map((metric) => [metric.name, metric])) }) ?? []),
-    make("div", { className: "card" }, make("ul", { className: "pairs" }, ...rows)),
-    make("div", { className: "card" }, make("table", {}, make("caption", { className: "visually-hidden", text: "Metrics of these facts" }), make("thead", {}, head), make("tbody", {}, ...metrics))),
+    make("details", { id: "metrics", open: areMetricsOpen }, make("summary", { text: "Metrics" }), ...(chart ?? []),
+      metrics.length ? make("div", { className: "card" }, make("table", {}, make("caption", { className: "visually-hidden", text: "Metrics of these facts" }), make("thead", {}, head), make("tbody", {}, ...metrics))) : null),
     ...result.warnings.map((text) => make("p", { className: "note warn", text })));
 }
 
@@ -277,6 +328,7 @@ async function begin() {
   at("dir").textContent = about.dir;
   at("export-dir").textContent = about.dir;
   at("version").textContent = `lancet ${about.version}`;
+  showInside();
   for (const method of about.methods) at("edit-method").append(make("option", { value: method.name, text: method.name + (method.name === about.default_method ? " (default)" : "") }));
   at("edit-method").value = about.default_method;
   at("edit-method").dispatchEvent(new Event("change"));

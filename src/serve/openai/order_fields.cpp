@@ -69,8 +69,10 @@ const nlohmann::json* OrderFields::find(const std::string& key) {
 std::optional<int64_t> OrderFields::number(const std::string& key, int64_t least, int64_t most) {
   const nlohmann::json* value = find(key);
   if (value == nullptr) return std::nullopt;
-  if (!value->is_number_integer() || *value < least || *value > most)
-    refuse_field(key, cat("a whole number from ", least, " to ", most));
+  const bool is_small = value->is_number_unsigned()  // above 2^63 it would be read as a negative one
+                            ? value->get<uint64_t>() <= static_cast<uint64_t>(std::max<int64_t>(most, 0))
+                            : value->is_number_integer() && *value <= most;
+  if (!is_small || *value < least) refuse_field(key, cat("a whole number from ", least, " to ", most));
   return value->get<int64_t>();
 }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <string>
 #include <thread>
 #include <vector>
@@ -94,6 +95,26 @@ TEST(Reporter, EndsWorkThatIsCancelledAtItsNextStep) {
   kept.resume();
   EXPECT_NO_THROW(progress.advance());
   EXPECT_EQ(Cancelled().exit_code(), ExitCode::kCancelled);
+}
+
+/// Goes after whatever is made while the program runs: made before main().
+class LastWords {
+ public:
+  ~LastWords() {
+    if (are_wanted) stderr_reporter().log(LogLevel::kError, "at the very end");
+  }
+  bool are_wanted = false;
+};
+LastWords last_words;
+
+/// As the thread does that waits for signals, where one comes while main() is over.
+TEST(ReporterDeathTest, OfTheProcessIsThereUntilItsEnd) {
+  const auto end = [] {
+    last_words.are_wanted = true;
+    stderr_reporter().log(LogLevel::kError, "at work");
+    std::exit(0);
+  };
+  EXPECT_EXIT(end(), ::testing::ExitedWithCode(0), "at the very end");
 }
 
 TEST(Reporter, OfOneIsNotCancelledWithAnother) {

@@ -7,6 +7,7 @@
 
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "lancet/core/listening_socket.h"
 
@@ -119,6 +120,19 @@ TEST(HttpClient, WaitsNoLongerThanItMay) {
   HttpQuestionLimits limits = kLimits;
   limits.whole = std::chrono::milliseconds(50);
   EXPECT_THROW(ask_http(server.address(), {.path = "/x"}, limits), ServerError);
+}
+
+TEST(HttpClient, SendsNoSecondRequestInAHeader) {
+  for (const std::string& value : std::vector<std::string>{"a\r\nX: b", "a\nb", {"a\0b", 3}}) {
+    // nothing listens at that port: the refusal comes before it is asked
+    const HttpQuestion question{.path = "/x", .headers = {{"Authorization", value}}};
+    try {
+      ask_http({.host = "127.0.0.1", .port = 1}, question, kLimits);
+      ADD_FAILURE() << "it was asked";
+    } catch (const ServerError& error) {
+      EXPECT_NE(std::string(error.what()).find("control character"), std::string::npos) << error.what();
+    }
+  }
 }
 
 TEST(HttpClient, ReadsAddresses) {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "lancet/core/strings.h"
 #include "openai/stop_cut.h"
 
 namespace lancet::testing {
@@ -93,6 +94,68 @@ TEST(CompletionOrder, RefusesWrongValuesByTheFieldsName) {
   EXPECT_EQ(refused_with(R"("logprobs": true)"), "400 logprobs ");
   EXPECT_EQ(refused(R"({"messages": [{"role": "user", "content": "a"}]})", CompletionKind::kChat),
             "400 messages no_chat_template");
+}
+
+/// Whether a body is taken, or refused by an ApiProblem: anything else fails the test by its exception.
+void takes_or_refuses(const std::string& body, CompletionKind kind, const ServedModel& model) {
+  try {
+    parse_completion(kind, body, model);
+  } catch (const ApiProblem& problem) {
+    EXPECT_TRUE(problem.error.status == 400 || problem.error.status == 404) << body;
+  } catch (const std::exception& error) {
+    ADD_FAILURE() << body << ": " << error.what();
+  }
+}
+
+constexpr const char* kValues[] = {
+    "null",          "true",   "5",           "-1", "1.5",  "1e300",  "18446744073709551615",
+    R"("")",         R"("x")", R"("text")",   "[]", "[[]]", "[null]", R"(["x"])",
+    R"([{"a": 1}])", "{}",     R"({"a": 5})", "[5]"};
+
+TEST(CompletionOrder, RefusesAnyKindOfValueAnywhereInWords) {
+  for (const char* value : kValues) {
+    for (const char* key :
+         {"model", "max_tokens", "n", "temperature", "top_p", "top_k", "seed", "stop", "stop_token_ids", "stream",
+          "stream_options", "echo", "logprobs", "best_of", "suffix", "user", "return_tokens_as_token_ids"})
+      takes_or_refuses(cat(R"({"prompt": [1, 7], ")", key, "\": ", value, "}"), CompletionKind::kText, kModel);
+    takes_or_refuses(cat(R"({"prompt": [1], "stream_options": {"include_usage": )", value, "}}"), CompletionKind::kText,
+                     kModel);
+    takes_or_refuses(value, CompletionKind::kText, kModel);
+  }
+}
+
+TEST(CompletionOrder, RefusesAnyKindOfMessageInWords) {
+  ServedModel model = kModel;  // whose tokenizer is not reached: what is tried here is refused before
+  model.chat = ChatTemplate::by_hand("Q: {} A:");
+  const auto in_all_places = [&](const std::string& value) {
+    const std::string wrong[] = {
+        cat(R"({"messages": )", value, "}"),
+        cat(R"({"messages": [)", value, "]}"),
+        cat(R"({"messages": [{"role": )", value, R"(, "content": [5]}]})"),
+        cat(R"({"messages": [{"role": "user", "content": [)", value, "]}]}"),
+        cat(R"({"messages": [{"role": "user", "content": [{"type": )", value, R"(}]}]})"),
+        cat(R"({"messages": [{"role": "user", "content": [{"type": "text", "text": [)", value, "]}]}]}")};
+    for (const std::string& body : wrong) {
+      takes_or_refuses(body, CompletionKind::kChat, model);
+      EXPECT_NE(refused(body, CompletionKind::kChat), "taken");
+    }
+  };
+  for (const char* value : kValues) in_all_places(value);
+  try {
+    parse_completion(CompletionKind::kChat,
+                     R"({"messages": [{"role": "user", "content": [{"type": 5, "text": "x"}]}]})", model);
+    ADD_FAILURE() << "taken";
+  } catch (const ApiProblem& problem) {
+    EXPECT_EQ(problem.error.status, 400);
+    EXPECT_EQ(problem.error.parameter, "messages");
+  }
+}
+
+TEST(CompletionOrder, RefusesNumbersThatWouldWrap) {
+  EXPECT_EQ(refused_with(R"("top_k": 18446744073709551615)"), "400 top_k ");  // -1, if it were read as signed
+  EXPECT_EQ(refused_with(R"("seed": 18446744073709551615)"), "400 seed ");
+  EXPECT_EQ(refused_with(R"("seed": -9007199254740992)"), "taken");
+  EXPECT_EQ(refused_with(R"("seed": 9007199254740992)"), "taken");
 }
 
 TEST(StopCut, HoldsBackWhatMayBeginAStop) {

@@ -117,5 +117,20 @@ TEST(Orders, OfCancelsAndMeasuresSayNothingMore) {
   EXPECT_EQ(refusal_to_parse(parse_measure, R"({"again": true})"), "'again': no such key");
 }
 
+TEST(Orders, OfPushesHaveATokenThatCanStandInAHeader) {
+  EXPECT_EQ(parse_push(body(R"({"to": "http://a", "token": "sk-1"})")).access.token, "sk-1");
+  EXPECT_EQ(parse_push(body(R"({"to": "http://a", "token": ""})")).access.token, "");
+  EXPECT_EQ(parse_unpush(body(R"({"token": "sk-1"})")).token, "sk-1");
+  EXPECT_EQ(parse_unpush(body("{}")).token, "");
+  for (const char* token : {R"(a\r\nX: b)", R"(a\nb)", "a b", R"(a\u0000)", "\xc3\xa9"}) {
+    EXPECT_TRUE(refusal_to_parse(parse_push, cat(R"({"to": "http://a", "token": ")", token, R"("})"))
+                    .starts_with("token: expected a token"));
+    EXPECT_TRUE(refusal_to_parse(parse_unpush, cat(R"({"token": ")", token, R"("})")).starts_with("token: expected"));
+  }
+  for (const char* key : {"name", "instead_of", "adapter_dir", "server_path", "server"})
+    EXPECT_EQ(refusal_to_parse(parse_push, cat(R"({"to": "http://a", ")", key, R"(": "a\u0000b"})")),
+              cat(key, ": expected a line of text, got a control character in it"));
+}
+
 }  // namespace
 }  // namespace lancet::testing
