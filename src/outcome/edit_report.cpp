@@ -14,6 +14,7 @@
 #include "lancet/kernels/own_kernels.h"
 #include "lancet/outcome/drift.h"
 #include "lancet/outcome/report_json.h"
+#include "lancet/outcome/subject_verdict.h"
 #include "lancet/runtime/tensor.h"
 
 namespace lancet {
@@ -70,6 +71,27 @@ Json realised_json(const RequestOutcome& outcome) {
   return {{"total", number_json(outcome.realised)}, {"layers", layers}};
 }
 
+/// What else was asked about a request's subject.
+Json subject_json(const EditReport& report, size_t request) {
+  Json answers = Json::array();
+  for (const ComparedAnswer& answer : compared_answers(report, request))
+    answers.push_back({{"asked", asked_for_name(answer.asked)},
+                       {"prompt", answer.prompt},
+                       {"before", answer.before},
+                       {"after", answer.after},
+                       {"kept", answer.is_kept()}});
+  return answers;
+}
+
+/// null: not measured.
+Json subjects_json(const EditReport& report) {
+  const std::optional<SubjectCount> count = count_subjects(report);
+  if (!count) return nullptr;
+  return {{"kept", count->kept},         {"prompts", count->prompts}, {"leaks", count->leaks},
+          {"texts", count->texts},       {"is_low", count->is_low()}, {"least", kLeastKept},
+          {"text", subject_text(*count)}};
+}
+
 /// `took` is the name of `success` in an earlier version, here and below.
 Json verdict_json(const Verdict& verdict) {
   const bool measured = verdict.cause != FailureCause::kNotMeasured, succeeded = verdict.cause == FailureCause::kNone;
@@ -87,9 +109,13 @@ Json verdicts_json(const EditReport& report) {
        {FailureCause::kLeftOut, FailureCause::kValueNotFound, FailureCause::kDidNotFollow, FailureCause::kOther})
     causes[std::string(cause_name(cause))] = std::count_if(
         report.verdicts.begin(), report.verdicts.end(), [&](const Verdict& verdict) { return verdict.cause == cause; });
-  return {{"success", count.successes}, {"took", count.successes},
-          {"measured", count.measured}, {"written", count.written ? Json(*count.written) : Json(nullptr)},
-          {"did_not", causes},          {"metric", kSuccessMetric},
+  return {{"success", count.successes},
+          {"took", count.successes},
+          {"measured", count.measured},
+          {"written", count.written ? Json(*count.written) : Json(nullptr)},
+          {"did_not", causes},
+          {"metric", kSuccessMetric},
+          {"subjects", subjects_json(report)},
           {"text", success_text(count)}};
 }
 
@@ -120,6 +146,7 @@ Json requests_json(const EditReport& report) {
                                    {"after", report.after.target_probabilities[i]}};
     if (!report.after.continuations.empty())
       row["continuation"] = {{"before", report.before.continuations[i]}, {"after", report.after.continuations[i]}};
+    row["subject_answers"] = subject_json(report, i);
     requests.push_back(std::move(row));
   }
   return requests;

@@ -38,14 +38,16 @@ TEST(Metrics, BootstrapIntervalsAreThoseOfABinomial) {
   EXPECT_NEAR(interval.high, 0.3 + 1.96 * 0.0229, 0.008);
 }
 
-TEST(Metrics, BootstrapNeedsTwoRequests) {
-  std::vector<Tallies> requests(3);
+TEST(Metrics, BootstrapNeedsTenRequests) {
+  std::vector<Tallies> requests(11);
   for (Tallies& request : requests) request["same"].add(0.5);
-  requests[0]["alone"].add(1);
+  for (size_t i = 0; i < 9; ++i) requests[i]["nine"].add(1);
+  for (size_t i = 0; i < 10; ++i) requests[i]["ten"].add(1);
   const auto intervals = bootstrap_intervals(requests);
   EXPECT_DOUBLE_EQ(intervals.at("same").low, 0.5);
   EXPECT_DOUBLE_EQ(intervals.at("same").high, 0.5);
-  EXPECT_FALSE(intervals.contains("alone"));
+  EXPECT_TRUE(intervals.contains("ten"));
+  EXPECT_FALSE(intervals.contains("nine")) << "100 to 100 % of nine right ones says nothing";
 }
 
 TEST(Protocols, AreFoundByTheirMetrics) {
@@ -177,6 +179,16 @@ TEST(LongTexts, AreRefusedWhereverTheyAreMeasured) {
     const EvaluationOptions others{.protocols = {}};
     EXPECT_NO_THROW(EvaluationPlan(*tiny.tokenizer, requests, others, 120)) << "what is not measured may be longer";
   }
+}
+
+TEST(LongTexts, AreLeftOutWhereTheyAreAskedByThemselves) {
+  const TinyModel tiny;
+  std::vector<EditRequest> requests = some_requests(2);
+  requests[1].locality = {{"s", {{long_text(*tiny.tokenizer, 121) + " " + requests[1].subject, {"a"}}}}};
+  const EvaluationOptions options{.protocols = {"subject"}};
+  const EvaluationPlan all(*tiny.tokenizer, requests, options, 400), some(*tiny.tokenizer, requests, options, 120);
+  EXPECT_EQ(all.questions().continuations().size(), some.questions().continuations().size() + 1);
+  EXPECT_NO_THROW(EvaluationPlan(*tiny.tokenizer, requests, options, 2));
 }
 
 TEST(LongTexts, AreToldByTheFirstOfThem) {
