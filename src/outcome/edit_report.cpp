@@ -14,8 +14,8 @@
 #include "lancet/kernels/own_kernels.h"
 #include "lancet/outcome/drift.h"
 #include "lancet/outcome/report_json.h"
-#include "lancet/outcome/subject_verdict.h"
 #include "lancet/runtime/tensor.h"
+#include "subject_json.h"
 
 namespace lancet {
 
@@ -69,27 +69,6 @@ Json realised_json(const RequestOutcome& outcome) {
   Json layers = Json::object();
   for (const LayerShare& layer : outcome.realised_by_layer) layers[std::to_string(layer.layer)] = layer.share;
   return {{"total", number_json(outcome.realised)}, {"layers", layers}};
-}
-
-/// What else was asked about a request's subject.
-Json subject_json(const EditReport& report, size_t request) {
-  Json answers = Json::array();
-  for (const ComparedAnswer& answer : compared_answers(report, request))
-    answers.push_back({{"asked", asked_for_name(answer.asked)},
-                       {"prompt", answer.prompt},
-                       {"before", answer.before},
-                       {"after", answer.after},
-                       {"kept", answer.is_kept()}});
-  return answers;
-}
-
-/// null: not measured.
-Json subjects_json(const EditReport& report) {
-  const std::optional<SubjectCount> count = count_subjects(report);
-  if (!count) return nullptr;
-  return {{"kept", count->kept},         {"prompts", count->prompts}, {"leaks", count->leaks},
-          {"texts", count->texts},       {"is_low", count->is_low()}, {"least", kLeastKept},
-          {"text", subject_text(*count)}};
 }
 
 /// `took` is the name of `success` in an earlier version, here and below.

@@ -53,6 +53,7 @@ TEST(Metrics, BootstrapNeedsTenRequests) {
 TEST(Protocols, AreFoundByTheirMetrics) {
   EXPECT_EQ(find_protocol_of("specificity_argmax")->name, "specificity");
   EXPECT_EQ(find_protocol_of("specificity"), nullptr);
+  EXPECT_EQ(find_protocol_of("subject_kept")->name, "subject");
   std::set<std::string_view> names;
   for (const ProtocolRow& row : protocol_table())
     for (const std::string_view metric : row.metrics) {
@@ -179,16 +180,6 @@ TEST(LongTexts, AreRefusedWhereverTheyAreMeasured) {
     const EvaluationOptions others{.protocols = {}};
     EXPECT_NO_THROW(EvaluationPlan(*tiny.tokenizer, requests, others, 120)) << "what is not measured may be longer";
   }
-}
-
-TEST(LongTexts, AreLeftOutWhereTheyAreAskedByThemselves) {
-  const TinyModel tiny;
-  std::vector<EditRequest> requests = some_requests(2);
-  requests[1].locality = {{"s", {{long_text(*tiny.tokenizer, 121) + " " + requests[1].subject, {"a"}}}}};
-  const EvaluationOptions options{.protocols = {"subject"}};
-  const EvaluationPlan all(*tiny.tokenizer, requests, options, 400), some(*tiny.tokenizer, requests, options, 120);
-  EXPECT_EQ(all.questions().continuations().size(), some.questions().continuations().size() + 1);
-  EXPECT_NO_THROW(EvaluationPlan(*tiny.tokenizer, requests, options, 2));
 }
 
 TEST(LongTexts, AreToldByTheFirstOfThem) {

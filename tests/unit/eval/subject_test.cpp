@@ -171,6 +171,18 @@ TEST_F(Subject, IsMeasuredAlongBothModelsOfAPlan) {
   EXPECT_EQ(part.totals.at("subject_leak").count, 0);
 }
 
+TEST(SubjectProtocol, LeavesOutWhatDoesNotFitTheModel) {
+  const TinyModel tiny;
+  std::string long_prompt = "word";
+  while (tiny.tokenizer->ids(long_prompt).size() < 121) long_prompt += " word";
+  std::vector<EditRequest> requests = some_requests(2);
+  requests[1].locality = {{"s", {{long_prompt + " " + requests[1].subject, {"a"}}}}};
+  const EvaluationOptions options{.protocols = {"subject"}};
+  const EvaluationPlan all(*tiny.tokenizer, requests, options, 400), some(*tiny.tokenizer, requests, options, 120);
+  EXPECT_EQ(all.questions().continuations().size(), some.questions().continuations().size() + 1);
+  EXPECT_NO_THROW(EvaluationPlan(*tiny.tokenizer, requests, options, 2));
+}
+
 TEST(SubjectProtocol, IsLeftOutWhereNothingIsComparedWith) {
   EXPECT_EQ(without_comparing({"efficacy", "subject", "easyedit"}), (std::vector<std::string>{"efficacy", "easyedit"}));
 }

@@ -9,48 +9,48 @@
 namespace lancet {
 namespace {
 
-EditReport report_of(double kept, int64_t prompts, Tally leaks = {}) {
+EditReport kept_report(double kept, int64_t prompts, Tally leaks = {}) {
   EditReport report;
   report.after.totals[kSubjectMetric] = {kept, prompts};
   report.after.totals[kLeakMetric] = leaks;
   return report;
 }
 
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool mentions(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-const ConfigTree kMemit =
+const ConfigTree kReplayed =
     parse_config("{method: memit, targets: auto, values: {steps: auto, clamp: 4, kl: 0.0625}}", "test");
 
 TEST(Subjects, AreToldBesideWhatTook) {
-  const EditReport report = report_of(14, 16, {1, 2});
+  const EditReport report = kept_report(14, 16, {1, 2});
   EXPECT_EQ(subject_text(*count_subjects(report)),
             "other prompts about the edited subjects go on as before in 14 of 16 cases (subject_kept 87.5 %); after "
             "'{subject} is' it writes the new target for 1 of 2 requests (subject_leak)");
-  EXPECT_EQ(subject_warning(report, kMemit), "");
+  EXPECT_EQ(subject_warning(report, kReplayed), "");
 }
 
 TEST(Subjects, ThatAreWreckedAreNoPlainSuccess) {
-  const EditReport report = report_of(6, 16);
+  const EditReport report = kept_report(6, 16);
   EXPECT_EQ(subject_text(*count_subjects(report)),
             "but the subjects are no longer what they were: other prompts about them go on as before in only 6 of 16 "
             "cases (subject_kept 37.5 %, below 70.0 %)");
-  const std::string warning = subject_warning(report, kMemit);
+  const std::string warning = subject_warning(report, kReplayed);
   for (const char* part :
        {"after 10 of 16 other prompts about them the model goes on otherwise", "subject_kept 37.5 %, below 70.0 %",
         "set editor.targets: last", "raise editor.values.kl (now 0.0625)", "lower editor.values.clamp (now 4)"})
-    EXPECT_TRUE(has(warning, part)) << warning;
-  EXPECT_TRUE(has(subject_warning(report, parse_config("{method: ft, lr: 0.1}", "test")), "lower editor.lr"));
+    EXPECT_TRUE(mentions(warning, part)) << warning;
+  EXPECT_TRUE(mentions(subject_warning(report, parse_config("{method: ft, lr: 0.1}", "test")), "lower editor.lr"));
 }
 
 TEST(Subjects, AreLowBelowTheLimitAlone) {
-  EXPECT_FALSE(count_subjects(report_of(7, 10))->is_low());
-  EXPECT_TRUE(count_subjects(report_of(69, 100))->is_low());
+  EXPECT_FALSE(count_subjects(kept_report(7, 10))->is_low());
+  EXPECT_TRUE(count_subjects(kept_report(69, 100))->is_low());
 }
 
 TEST(Subjects, ThatWereNotAskedAboutAreNotToldOf) {
   EXPECT_FALSE(count_subjects(EditReport{}));
-  EXPECT_FALSE(count_subjects(report_of(0, 0)));
-  EXPECT_EQ(subject_warning(EditReport{}, kMemit), "");
+  EXPECT_FALSE(count_subjects(kept_report(0, 0)));
+  EXPECT_EQ(subject_warning(EditReport{}, kReplayed), "");
   EXPECT_TRUE(compared_answers(EditReport{}, 0).empty());
 }
 
