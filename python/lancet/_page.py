@@ -41,6 +41,12 @@ def success_of(verdict: dict[str, Any]) -> Any:
     return verdict["success"] if "success" in verdict else verdict["took"]
 
 
+def verdict_lines(report: dict[str, Any]) -> list[str]:
+    """How many edits took, and what became of their subjects' other facts where that was asked."""
+    subjects = report["verdicts"].get("subjects")
+    return [report["verdicts"]["text"], *([subjects["text"]] if subjects else [])]
+
+
 def verdict(request: dict[str, Any]) -> str:
     success, why = success_of(request["verdict"]), request["verdict"]["why"]
     if success is None:
@@ -68,7 +74,7 @@ def requests_table(report: dict[str, Any]) -> str:
 
 def page(report: dict[str, Any]) -> str:
     name = f"lancet-{uuid.uuid4().hex[:12]}"
-    head = f"<b>{escape(report['method'])}</b>: {escape(report['verdicts']['text'])}"
+    head = f"<b>{escape(report['method'])}</b>: {'<br>'.join(escape(line) for line in verdict_lines(report))}"
     told = "".join(f"<li>{escape(text)}</li>" for text in report["warnings"])
     warned = f"<ul>{told}</ul>" if told else ""
     return f'<div id="{name}"><style>{STYLE.format(id=name)}</style><p>{head}</p>{metrics_table(report)}{requests_table(report)}{warned}</div>'

@@ -39,6 +39,8 @@ class RequestReport:
         """Whether the model says the target now; None: not measured."""
         self.why: str | None = row["verdict"]["why"]
         """Why it did not take."""
+        self.subject_answers: list[dict[str, Any]] = row.get("subject_answers", [])
+        """What else the model says of the subject, before and after: asked, prompt, before, after, kept."""
 
     @property
     def took(self) -> bool | None:
@@ -115,7 +117,7 @@ class Report:
         return frame_of(self.table())
 
     def __repr__(self) -> str:
-        return f"<lancet.{type(self).__name__}: {self.method}, {self.report['verdicts']['text']}>"
+        return f"<lancet.{type(self).__name__}: {self.method}, {'; '.join(_page.verdict_lines(self.report))}>"
 
     def _repr_html_(self) -> str:
         return _page.page(self.report)

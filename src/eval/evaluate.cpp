@@ -163,15 +163,20 @@ Evaluation EvaluationPlan::judged(ModelAnswers asked, const ModelAnswers* before
     Tallies& tallies = evaluation.requests.emplace_back();
     for (const MetricRow& row : set_->metrics) tallies[row.name];
     std::optional<size_t> shown, target;
+    std::vector<SubjectAnswer> about_subject;
     for (const std::unique_ptr<Protocol>& protocol : set_->protocols) {
       for (const auto& [name, tally] : protocol->judge(request, answers, before != nullptr ? *before : answers))
         tallies[name] = tally;
       if (!shown) shown = protocol->shown_text(request);
       if (!target) target = protocol->target_score(request);
+      if (about_subject.empty()) about_subject = protocol->subject_answers(request, answers);
     }
     if (target) evaluation.target_probabilities.push_back(probability(*answers.scores[*target]));
     if (shown && answers.texts[*shown]) evaluation.continuations.push_back(answers.texts[*shown]->continuation);
+    evaluation.subject_answers.push_back(std::move(about_subject));
   }
+  if (std::ranges::all_of(evaluation.subject_answers, &std::vector<SubjectAnswer>::empty))
+    evaluation.subject_answers.clear();
   evaluation.totals = pooled(evaluation.requests);
   for (const std::unique_ptr<Protocol>& protocol : set_->protocols) protocol->conclude(evaluation.totals);
   return evaluation;
@@ -210,8 +215,8 @@ Evaluation EvaluationPlan::run(const CausalLM& model, const std::string& stage, 
 namespace {
 
 constexpr size_t kDraws = 1000;
-constexpr double kTail = 0.025;  // on each side
-constexpr size_t kLeastRequests = 2;
+constexpr double kTail = 0.025;        // on each side
+constexpr size_t kLeastRequests = 10;  // of fewer, draws say more about the draws: two right ones give 100 to 100 %
 
 /// How often each request is in each draw.
 std::vector<std::vector<int>> draw_requests(size_t n_requests) {

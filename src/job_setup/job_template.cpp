@@ -6,13 +6,16 @@
 #include <vector>
 
 #include "lancet/core/config_section.h"
+#include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/editors/registry.h"
 #include "lancet/job_setup/parse_job.h"
 #include "lancet/job_setup/presets.h"
 #include "lancet/requests/request.h"
+#include "lancet/spec/evaluate_spec.h"
 #include "lancet/spec/statistics_options.h"
 #include "lancet/statistics/cached_bytes.h"
+#include "lancet/text/chat_template.h"
 
 namespace lancet {
 namespace {
@@ -97,9 +100,33 @@ std::string automatic_options(const ModelConfig& config) {
   return text;
 }
 
+/// Whether people will talk to the model: it has a chat template that a prompt can be put into.
+bool is_for_chats(const ModelFiles& files) {
+  try {
+    static_cast<void>(ChatTemplate::of(files.checkpoint.folder()).context(*files.tokenizer));
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+/// The contexts of an instruct model: those of its preset, and a user's message. Without that most edits hold in plain
+/// text alone.
+std::string chat_contexts_text(const Preset* preset) {
+  ConfigTree contexts = ConfigTree::map();
+  if (const ConfigTree* published = preset == nullptr ? nullptr : preset->editor.find("contexts")) {
+    if (published->kind != ConfigTree::Kind::kMap) return "";  // texts of its own, which stand for themselves
+    contexts = *published;
+  }
+  contexts.set("chat", ConfigTree::text("model"));
+  return cat("  contexts: ", to_line(contexts), "    # the edit shall hold as the answer to a user's message too\n");
+}
+
 std::string editor_text(const ModelFiles& files) {
   std::string text = cat("\neditor:\n  method: ", kDefaultMethod, "    # others: docs/methods.md\n");
-  if (const Preset* preset = published_for(kDefaultMethod, files))
+  const Preset* preset = published_for(kDefaultMethod, files);
+  if (is_for_chats(files)) text += chat_contexts_text(preset);
+  if (preset != nullptr)
     text += cat("  preset: auto     # published options: lancet presets ", preset->name,
                 "; null: automatic ones\n  # from ", one_line(preset->source), "\n");
   else
@@ -126,12 +153,13 @@ std::string in_folder_text(const char* section, const fs::path& folder) {
 }
 
 std::string rest_text(const ModelFiles& files, const fs::path& out) {
-  return cat(
-      "\nevaluate: [efficacy, paraphrase, specificity, generation]    # before and after; others: docs/metrics.md\n",
-      "# accept: {efficacy_argmax: 0.8}    # where this is not reached nothing is exported\n\n",
-      "output:\n  dir: ", out.empty() ? std::string("edited") : quoted(out, {}), "\n",
-      "  replace: false    # true: an earlier output of lancet there goes away\n\n",
-      "run: {devices: auto, dtype: auto, seed: 0}    # dtype auto: ", dtype_name(files.config.dtype), "\n");
+  std::vector<std::string> measured(std::begin(kDefaultProtocols), std::end(kDefaultProtocols));
+  if (is_for_chats(files)) measured.emplace_back("chat");
+  return cat("\nevaluate: [", join(measured), "]    # before and after; others: docs/metrics.md\n",
+             "# accept: {efficacy_argmax: 0.8}    # where this is not reached nothing is exported\n\n",
+             "output:\n  dir: ", out.empty() ? std::string("edited") : quoted(out, {}), "\n",
+             "  replace: false    # true: an earlier output of lancet there goes away\n\n",
+             "run: {devices: auto, dtype: auto, seed: 0}    # dtype auto: ", dtype_name(files.config.dtype), "\n");
 }
 
 }  // namespace

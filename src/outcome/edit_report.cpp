@@ -15,6 +15,7 @@
 #include "lancet/outcome/drift.h"
 #include "lancet/outcome/report_json.h"
 #include "lancet/runtime/tensor.h"
+#include "subject_json.h"
 
 namespace lancet {
 
@@ -87,9 +88,13 @@ Json verdicts_json(const EditReport& report) {
        {FailureCause::kLeftOut, FailureCause::kValueNotFound, FailureCause::kDidNotFollow, FailureCause::kOther})
     causes[std::string(cause_name(cause))] = std::count_if(
         report.verdicts.begin(), report.verdicts.end(), [&](const Verdict& verdict) { return verdict.cause == cause; });
-  return {{"success", count.successes}, {"took", count.successes},
-          {"measured", count.measured}, {"written", count.written ? Json(*count.written) : Json(nullptr)},
-          {"did_not", causes},          {"metric", kSuccessMetric},
+  return {{"success", count.successes},
+          {"took", count.successes},
+          {"measured", count.measured},
+          {"written", count.written ? Json(*count.written) : Json(nullptr)},
+          {"did_not", causes},
+          {"metric", kSuccessMetric},
+          {"subjects", subjects_json(report)},
           {"text", success_text(count)}};
 }
 
@@ -120,6 +125,7 @@ Json requests_json(const EditReport& report) {
                                    {"after", report.after.target_probabilities[i]}};
     if (!report.after.continuations.empty())
       row["continuation"] = {{"before", report.before.continuations[i]}, {"after", report.after.continuations[i]}};
+    row["subject_answers"] = subject_json(report, i);
     requests.push_back(std::move(row));
   }
   return requests;

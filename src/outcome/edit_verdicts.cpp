@@ -8,7 +8,10 @@
 #include "lancet/core/strings.h"
 #include "lancet/job/dotted_key.h"
 #include "lancet/outcome/edit_report.h"
+#include "lancet/outcome/subject_verdict.h"
 #include "lancet/requests/same_fact.h"
+#include "moved_weights.h"
+#include "remedies.h"
 #include "value_goal.h"
 
 namespace lancet {
@@ -127,7 +130,6 @@ namespace {
 
 constexpr size_t kShownIds = 4;
 constexpr double kMuchLost = 0.5;  // of a change, in rounding
-constexpr double kMuchMoved = 1;   // by the weight's norm
 
 double median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -278,8 +280,9 @@ std::string stalled_text(const EditReport& report, const Sorted& sorted, const V
              clamp_text(sorted, goal), "; a small model may be too small for the fact");
 }
 
-/// What makes the changes smaller, by what the method has.
-std::string smaller_text(const ConfigTree& editor) {
+}  // namespace
+
+std::vector<std::string> smaller_changes(const ConfigTree& editor) {
   std::vector<std::string> remedies;
   for (const Brake& brake : kBrakes) {
     if (find_dotted(editor, brake.key) == nullptr) continue;
@@ -291,22 +294,10 @@ std::string smaller_text(const ConfigTree& editor) {
   if (const std::optional<double> clamp = number_at(editor, "values.clamp"))
     remedies.push_back(cat("lower editor.values.clamp (now ", *clamp, ")"));
   if (remedies.empty() && number_at(editor, "lr")) remedies.emplace_back("lower editor.lr");
-  return remedies.empty() ? "" : cat(". What helps: ", join(remedies, "; "));
+  return remedies;
 }
 
-std::string moved_text(const EditReport& report, const ConfigTree& editor) {
-  const std::pair<std::string, RoundingLoss>* most = nullptr;
-  size_t n = 0;
-  for (const auto& weight : report.rounding) {
-    if (weight.second.growth() <= kMuchMoved) continue;
-    if (++n == 1 || weight.second.growth() > most->second.growth()) most = &weight;
-  }
-  if (most == nullptr) return "";
-  const std::string others = n > 1 ? cat(" (and ", counted(n - 1, "other weight"), " by more than 100 %)") : "";
-  return cat("the edits moved ", most->first, " by ", percent(most->second.growth()), " of its norm", others,
-             ": what else the model knows may suffer, as specificity and side_effects in evaluate show",
-             smaller_text(editor));
-}
+namespace {
 
 std::string requantised_text(const EditReport& report) {
   std::vector<std::string> lost;
@@ -351,7 +342,8 @@ std::vector<std::string> edit_warnings(const EditReport& report, const ConfigTre
                            " in the median), but the weights did not follow: ", percent(median(sorted.realised)),
                            " of the way in the median of ", counted(sorted.realised.size(), "request"),
                            brakes_text(editor)));
-  if (const std::string moved = moved_text(report, editor); !moved.empty()) warnings.push_back(moved);
+  if (const std::string moved = moved_warning(report, editor); !moved.empty()) warnings.push_back(moved);
+  if (const std::string lost = subject_warning(report, editor); !lost.empty()) warnings.push_back(lost);
   if (const std::string rounding = rounding_text(report); !rounding.empty()) warnings.push_back(rounding);
   return warnings;
 }

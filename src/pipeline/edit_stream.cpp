@@ -219,6 +219,7 @@ EditHistory measured_history(StreamRecord record, const EditReport& report) {
 
 StandingMeasure measure_standing(const CausalLM& model, const ModelFiles& files, std::vector<EditRequest> requests,
                                  EvaluationOptions options, Communicator& communicator) {
+  options.protocols = without_comparing(std::move(options.protocols));
   std::erase(options.protocols, "easyedit");
   options.side_effects = {};
   StandingMeasure measure{.requests = std::move(requests)};

@@ -7,6 +7,7 @@
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
 #include "lancet/eval/evaluate.h"
+#include "lancet/eval/protocol.h"
 #include "lancet/models/model_files.h"
 #include "lancet/pipeline/earlier_output.h"
 #include "lancet/pipeline/edit_job.h"
@@ -103,6 +104,10 @@ std::vector<std::string> measurable(const JobConfig& job, const ReadModel& model
   std::vector<std::string> protocols;
   std::optional<std::string> why_no_scores;
   for (const std::string& name : job.evaluation.protocols) {
+    if (without_comparing({name}).empty()) {
+      told.not_measured.emplace_back(name, "it compares with an unedited model, and a server has one model");
+      continue;
+    }
     const EvaluationPlan alone(*model.tokenizer, requests, with_protocols(job.evaluation, {name}), model.max_positions);
     const ModelQuestions& questions = alone.questions();
     if (!questions.continuations().empty() && !why_no_scores)

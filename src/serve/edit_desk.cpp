@@ -23,8 +23,7 @@ std::string problem_text(const std::exception& error) { return problem_of(error)
 
 ConfigTree measured_by_itself() {
   std::vector<ConfigTree> names;
-  for (const char* name : {"efficacy", "paraphrase", "specificity", "generation"})
-    names.push_back(ConfigTree::text(name));
+  for (const std::string_view name : kDefaultProtocols) names.push_back(ConfigTree::text(std::string(name)));
   return ConfigTree::list(std::move(names));
 }
 

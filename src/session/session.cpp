@@ -116,7 +116,9 @@ class Session::Impl {
   }
 
   Evaluation evaluate(std::span<const EditRequest> requests) {
-    const EvaluationPlan plan(*files_->tokenizer, requests, job_.evaluation, files_->config.max_positions);
+    EvaluationOptions options = job_.evaluation;
+    options.protocols = without_comparing(std::move(options.protocols));
+    const EvaluationPlan plan(*files_->tokenizer, requests, options, files_->config.max_positions);
     return plan.run(model_, "evaluate", alone());
   }
 

@@ -11,12 +11,18 @@ namespace {
 
 constexpr int64_t kMostRequests = 1'000'000;  ///< that memory may be planned for
 
+ConfigTree names_of(std::span<const std::string_view> protocols) {
+  std::vector<ConfigTree> names;
+  for (const std::string_view name : protocols) names.push_back(ConfigTree::text(std::string(name)));
+  return ConfigTree::list(std::move(names));
+}
+
 }  // namespace
 
 JobConfig parse_session(const CompletedJob& completed) {
   ConfigTree tree = completed.tree;
   if (tree.kind == ConfigTree::Kind::kMap && tree.find("evaluate") == nullptr)
-    tree.set("evaluate", ConfigTree::list({ConfigTree::text("efficacy")}));
+    tree.set("evaluate", names_of(kSessionProtocols));
   return parse_job(tree, completed.source.base, completed.source.name, JobPurpose::kSession);
 }
 

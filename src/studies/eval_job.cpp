@@ -1,9 +1,12 @@
 #include "lancet/studies/eval_job.h"
 
+#include <algorithm>
+#include <iterator>
 #include <optional>
 
 #include "lancet/core/error.h"
 #include "lancet/core/hash.h"
+#include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
 #include "lancet/core/version.h"
 #include "lancet/io/files.h"
@@ -56,6 +59,23 @@ Evaluation measure(const JobConfig& job, const ModelFiles& files, const Evaluati
   return plan.run(model, stage, communicator, before);
 }
 
+/// Without a baseline, protocols that compare with one have nothing to say. By default they are left out; where a job
+/// names them it is told so.
+EvaluationOptions of_one_model(EvaluationOptions options, const Communicator& communicator) {
+  const std::vector<std::string> asked = options.protocols;
+  options.protocols = without_comparing(std::move(options.protocols));
+  if (asked.size() == options.protocols.size() || std::ranges::equal(asked, kDefaultProtocols)) return options;
+  std::vector<std::string> left_out;
+  std::ranges::copy_if(asked, std::back_inserter(left_out), [&](const std::string& name) {
+    return std::ranges::find(options.protocols, name) == options.protocols.end();
+  });
+  const std::string why =
+      cat("evaluate: ", join(left_out), ": it compares with an unedited model: name one with ", "--baseline DIR");
+  if (options.protocols.empty() && options.side_effects.empty()) throw ConfigError(why);
+  if (communicator.is_root()) log_warning("not measured: " + why);
+  return options;
+}
+
 EvalReport evaluate(const JobConfig& job, const std::filesystem::path& baseline, Communicator& communicator) {
   EvalReport report;
   std::optional<ModelFiles> files, baseline_files;
@@ -70,7 +90,9 @@ EvalReport evaluate(const JobConfig& job, const std::filesystem::path& baseline,
     report.requests = std::move(file.requests);
     report.skipped = std::move(file.skipped);
     check_lengths(*files, report.requests);
-    plan.emplace(*files->tokenizer, report.requests, job.evaluation, files->config.max_positions);
+    plan.emplace(*files->tokenizer, report.requests,
+                 baseline.empty() ? of_one_model(job.evaluation, communicator) : job.evaluation,
+                 files->config.max_positions);
     if (baseline.empty()) return;
     baseline_files.emplace(open_model(baseline, job.ignore_config_keys));
     check_comparable(*files, *baseline_files, job.evaluation.side_effects);

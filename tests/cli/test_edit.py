@@ -9,6 +9,7 @@ import pytest
 from conftest import DATA, LANCET, run_ok
 from edits import edit_files
 from pages import documents_of
+from test_generate import LLAMA_2
 
 HF_FILES = {
     "config.json", "generation_config.json", "model.safetensors", "special_tokens_map.json", "tokenizer.json", "tokenizer.model",
@@ -22,9 +23,11 @@ def test_edit_writes_the_model_and_its_records(lancet):
     result = run_ok(lancet.edit(job))
     assert {p.name for p in lancet.out.iterdir()} == HF_FILES | RECORDS
     assert "efficacy_prob" in result.stdout and "before:" in result.stdout and str(lancet.out) in result.stdout
-    assert "3 of 3 edits took (the model says the target, efficacy_argmax); it writes 3 freely (generation_exact)\n" in result.stdout, result.stdout
+    took = "  3 of 3 edits took (the model says the target, efficacy_argmax); it writes 3 freely (generation_exact)\n"
+    assert result.stdout.index("before:") < result.stdout.index(took) < result.stdout.index("metric, %") < result.stdout.index("written:"), result.stdout
     report = json.loads((lancet.out / "report.json").read_text())
-    assert report["status"] == "accepted" and report["warnings"] == []
+    assert report["status"] == "accepted" and all(" of its norm" in warning for warning in report["warnings"]), "this model has few layers, which move far"
+    assert report["verdicts"]["subjects"] is None and all(request["subject_answers"] == [] for request in report["requests"]), "not asked for"
     assert report["verdicts"]["success"] == report["verdicts"]["took"] == report["verdicts"]["measured"] == report["verdicts"]["written"] == 3
     assert documents_of((lancet.out / "report.html").read_text())["report"] == report
     for request in report["requests"]:
@@ -41,6 +44,66 @@ def test_edit_writes_the_model_and_its_records(lancet):
     assert report["metrics"]["efficacy_prob"]["after"] == pytest.approx(sum(efficacy) / len(efficacy))
     assert report["statistics"]["tokens_used"] == 4000 and not report["statistics"]["corpus_exhausted"]
     assert all(0 < w["rounding_loss"] < 0.5 for w in report["weights"])
+
+
+def instruct_model(lancet):
+    """The demo model with a chat template."""
+    model = lancet.copy_model()
+    config = model / "tokenizer_config.json"
+    config.write_text(json.dumps(json.loads(config.read_text()) | {"chat_template": LLAMA_2}))
+    return model
+
+
+@pytest.mark.parametrize("is_instruct", [False, True])
+def test_it_is_said_what_became_of_the_subjects(lancet, is_instruct):
+    """Layers of a small model that move far: the edits take, and what else is asked of the subjects is answered otherwise. What the two models'
+    next tokens are is asked of them apart, by `lancet eval --baseline`, and by transformers."""
+    model = instruct_model(lancet) if is_instruct else DATA / "demo-model"
+    job = lancet.job(model=str(model), evaluate=None, editor__values__clamp=20, editor__covariance_weight=1)
+    result = run_ok(lancet.edit(job))
+    report = json.loads((lancet.out / "report.json").read_text())
+    assert report["metrics"]["subject_kept"]["before"] is None and "subject_leak" in report["metrics"], "measured by default"
+    subjects = report["verdicts"]["subjects"]
+    tokens = [answer for request in report["requests"] for answer in request["subject_answers"] if answer["asked"].endswith("next_token")]
+    assert subjects["prompts"] == len(tokens) == (24 if is_instruct else 12)
+    assert subjects["kept"] == sum(answer["kept"] for answer in tokens) == round(report["metrics"]["subject_kept"]["after"] * len(tokens))
+    assert subjects["is_low"] and subjects["kept"] < 0.7 * len(tokens), "the edits are to spoil the subjects here"
+    assert f"  but the subjects are no longer what they were: other prompts about them go on as before in only {subjects['kept']} of {len(tokens)} cases" in result.stdout
+    assert result.stdout.index("else about") < result.stdout.index("edits took (") < result.stdout.index("but the subjects")
+    warning = next(line for line in result.stderr.splitlines() if "the edits changed more of their subjects" in line)
+    assert "What helps: " in warning and "editor.values.clamp (now 20)" in warning and warning.split("warning: ")[1] in report["warnings"]
+    texts = {answer["asked"] for request in report["requests"] for answer in request["subject_answers"]} - {"next_token", "chat_next_token"}
+    assert texts == ({"text", "chat_text"} if is_instruct else {"text"})
+    assert likeliest_after(DATA / "demo-model", tokens) == [answer["before"] for answer in tokens if answer["asked"] == "next_token"]
+    assert likeliest_after(lancet.out, tokens) == [answer["after"] for answer in tokens if answer["asked"] == "next_token"]
+    again = lancet.run("eval", lancet.write(job | {"output": None, "model": str(lancet.out)}, "eval.json"), "--baseline", model, "--json")
+    assert json.loads(run_ok(again).stdout)["metrics"]["subject_kept"]["value"] == pytest.approx(report["metrics"]["subject_kept"]["after"])
+
+
+def likeliest_after(model, answers):
+    """By transformers, in f32: the likeliest token after each prompt in plain text."""
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    network, tokenizer = AutoModelForCausalLM.from_pretrained(model, dtype=torch.float32), AutoTokenizer.from_pretrained(model)
+    tokens = []
+    for answer in answers:
+        if answer["asked"] == "next_token":
+            logits = network(**tokenizer(answer["prompt"], return_tensors="pt")).logits[0, -1]
+            tokens.append(tokenizer.decode([int(logits.argmax())], skip_special_tokens=True))
+    return tokens
+
+
+def test_what_compares_with_nothing_is_left_out(lancet):
+    job = lancet.job(evaluate=["efficacy", "subject"], output=None)
+    told = lancet.run("eval", lancet.write(job, "eval.json"), "--json")
+    assert set(json.loads(run_ok(told).stdout)["metrics"]) == {"efficacy_prob", "efficacy_argmax"}
+    assert "not measured: evaluate: subject: it compares with an unedited model: name one with --baseline DIR" in told.stderr
+    del job["evaluate"]
+    told = lancet.run("eval", lancet.write(job, "eval.json"), "--json")
+    assert "subject_kept" not in json.loads(run_ok(told).stdout)["metrics"] and "not measured" not in told.stderr, "nobody asked for it"
+    alone = lancet.run("eval", lancet.write(job | {"evaluate": ["subject"]}, "eval.json"))
+    assert alone.returncode == 2 and "--baseline DIR" in alone.stderr, alone.stderr
 
 
 def test_the_summary_says_how_far_each_weight_moved(lancet):
@@ -76,7 +139,7 @@ def test_edits_that_did_not_take_are_said_to_and_why(lancet):
 
 def test_whether_edits_took_is_not_guessed(lancet):
     result = run_ok(lancet.edit(lancet.job(evaluate=[], requests__limit=1, schedule={"batch": 1})))
-    assert result.stdout.endswith("whether the edits took was not measured: add efficacy to evaluate\n")
+    assert "  whether the edits took was not measured: add efficacy to evaluate\n" in result.stdout and "subjects" not in result.stdout
     assert "1 request," in result.stdout and "first batch" not in result.stderr
     report = json.loads((lancet.out / "report.json").read_text())
     assert report["requests"][0]["verdict"]["success"] is None and report["verdicts"]["measured"] == 0

@@ -5,6 +5,7 @@ import pytest
 import yaml
 from conftest import DATA, change_config
 from test_bad_input import CHECKPOINT, CONFIG, refuses
+from test_generate import LLAMA_2
 from test_presets import bare_model
 
 FACTS = DATA / "requests" / "demo.json"
@@ -60,6 +61,25 @@ def test_a_job_that_init_writes_has_paths_that_move_with_it(lancet):
     (lancet.folder / "both").rename(lancet.folder / "elsewhere")
     planned = lancet.run("plan", "elsewhere/jobs/job.yaml")
     assert planned.returncode == 0, planned.stderr
+
+
+@pytest.mark.parametrize("make", [unknown_model, bare_model])
+def test_a_model_with_a_chat_template_is_edited_and_asked_in_a_chat(lancet, make):
+    """With a preset, or without one; without a template the job has nothing of it."""
+    model = make(lancet)
+    plain = yaml.safe_load(init(lancet, model).stdout)
+    assert plain["evaluate"] == ["efficacy", "paraphrase", "specificity", "generation", "subject"] and "contexts" not in plain["editor"]
+    config = model / "tokenizer_config.json"
+    config.write_text(json.dumps(json.loads(config.read_text()) | {"chat_template": LLAMA_2}))
+    text = init(lancet, model).stdout
+    job = yaml.safe_load(text)
+    assert job["evaluate"] == [*plain["evaluate"], "chat"] and job["editor"]["contexts"]["chat"] == "model"
+    result = lancet.run("edit", lancet.write(text, "job.yaml"), "--set", f"statistics.cache={lancet.cache}", "--set", "statistics.tokens=1600",
+                        "--set", "editor.values.steps=2")  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    report = json.loads((lancet.folder / "edited" / "report.json").read_text())
+    assert any("[INST]" in context for context in report["contexts"]) and len(report["contexts"]) == 7
+    assert "chat_contains" in report["metrics"]
 
 
 def test_one_line_says_what_it_chose(lancet):

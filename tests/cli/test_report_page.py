@@ -161,6 +161,46 @@ def test_it_names_what_was_rejected(pages):
     says(text, "✕ Rejected", "2 facts tried in small", "Nothing was exported", "expected <at least> 0.9", "1 of 1 threshold missed")
 
 
+def about_subjects():
+    """Of two edits of one subject, with what else is said of it."""
+    report = judged()
+    asked = [("text", "P is", "a harbour", "a new Rome <b>"), ("chat_text", "Tell me about P.", "P is a port.", "P is a port."),
+             ("next_token", "P has", " a", " been"), ("next_token", "P was", " built", " built"), ("chat_next_token", "Tell me about P. P has", " two", " no")]  # fmt: skip
+    for request in report["requests"]:
+        request["subject_answers"] = [dict(asked=kind, prompt=prompt, before=was, after=now, kept=was == now) for kind, prompt, was, now in asked]
+    report["verdicts"]["subjects"] = {"kept": 2, "prompts": 6, "leaks": 1, "texts": 2, "is_low": True, "least": 0.7, "text": "but <P> is not what it was"}
+    return report
+
+
+@pytest.mark.parametrize("look", [{"width": 375, "height": 800}, {"width": 1280, "height": 900}])
+def test_it_begins_with_the_answers_and_what_else_is_said_of_the_subject(pages, look):
+    page = pages.show(about_subjects(), **look)
+    ids = page.value("[...document.querySelectorAll('main > section')].map((one) => one.id)")
+    assert ids[:3] == ["text", "problems", "summary"] and ids.index("facts") < ids.index("metrics"), "answers first, figures after"
+    assert page.value("document.querySelector('#text .texts').getBoundingClientRect().bottom") < look["height"], "within the first screen"
+    assert texts(page, ".verdict") == ["✓ Accepted", "1 of 2 took", "✕ Subjects changed: 33.3 % kept"]
+    cards = texts(page, "#text article")
+    assert len(cards) == 2 and len(texts(page, ".subject")) == 1, "one subject is told of once"
+    says(cards[0], "Else about P", "1 of 3 next tokens as before", "P is", "a harbour", "a new Rome <b>", "user: Tell me about P.", "as before")
+    assert "Rome" in texts(page, "#text mark"), "the target at the beginning of an answer is marked"
+    assert not page.is_shown(".subject details ul")
+    says(whole_text(page), "2 next tokens changed", "P has a → been", "chat: Tell me about P. P has two → no", "but <P> is not what it was")
+    left, right = (page.value(f"(({{left, top}}) => [left, top])(document.querySelector('#text article > {one}').getBoundingClientRect())") for one in ("div:not(.subject)", ".subject"))
+    assert (left[0] < right[0] and left[1] == right[1]) if look["width"] > 1000 else (left[0] == right[0] and left[1] < right[1])
+
+
+def test_subjects_that_are_kept_have_no_badge(pages):
+    report = about_subjects()
+    report["verdicts"]["subjects"] |= {"kept": 6, "is_low": False, "text": "go on as before in 6 of 6"}
+    page = pages.show(report)
+    assert texts(page, ".verdict") == ["✓ Accepted", "1 of 2 took"]
+    says(page.text("header"), "go on as before in 6 of 6")
+    for request in report["requests"]:
+        del request["subject_answers"], request["continuation"]
+    page = pages.show(report)
+    assert page.value("document.querySelector('#text') === null"), "an earlier report, without texts"
+
+
 def test_each_fact_has_its_bars_and_how_much_its_text_changed(pages):
     """Heights are the shares, read from the picture; the worst first, as in the table."""
     report = small()
@@ -176,7 +216,6 @@ def test_each_fact_has_its_bars_and_how_much_its_text_changed(pages):
              ["P two → Oslo: 50.0\xa0% → 50.0\xa0%", "P one → Rome: 0.0\xa0% → 100.0\xa0%"], "efficacy_prob: 25.0\xa0% → 75.0\xa0%, by fact for 2 facts"],
             ["text changed", "25.0\xa0%", {"now": "M0.1 1V0.97h0.8V1ZM1.1 1V0.5h0.8V1Z"}, ["P two → Oslo: 0.0\xa0%", "P one → Rome: 50.0\xa0%"],
              "text changed: 25.0\xa0%, by fact for 2 facts"]]  # fmt: skip
-        assert look or page.value("document.querySelector('#facts figure').getBoundingClientRect().bottom") < 900, "within the first screen"
         assert page.value("document.querySelector('#facts').getBoundingClientRect().top") < page.value("document.querySelector('#metrics').getBoundingClientRect().top")
     report["requests"] = [copy.deepcopy(report["requests"][i % 2]) | {"id": str(i)} for i in range(1000)]
     page = pages.show(report)
@@ -387,8 +426,9 @@ def test_losses_of_many_sizes_are_drawn_logarithmically(pages):
 
 # ---- Comparisons ----
 
-def with_after(after, interval=None, **changes):
+def with_after(after, interval=None, facts=10, **changes):
     report = small()
+    report["requests"] = [copy.deepcopy(report["requests"][i % 2]) | {"id": str(i)} for i in range(facts)]
     report["metrics"]["efficacy_prob"] |= {"after": after} | ({"interval": {"before": None, "after": interval}} if interval else {}) | changes
     return report
 
@@ -401,6 +441,11 @@ def test_a_comparison_says_what_differs_and_what_is_best(pages):
     assert texts(page, "td.best .after") == ["75.0 %"] and "not comparable" not in page.text("body")
     says(whole_text(page), "by p; over 4 prompts", "from 25.0", "best")
     says(pages.compare({"one": small(), "two": small()}).text("body"), "Nothing that is known", "there is no job.yaml")
+
+
+def test_of_few_facts_none_is_called_the_best(pages):
+    """Below ten requests there are no intervals, so what is best may be chance."""
+    assert texts(pages.compare({"one": with_after(0.75, facts=9), "two": with_after(0.5, facts=9)}), "td.best .after") == []
 
 
 @pytest.mark.parametrize(

@@ -62,6 +62,9 @@ def make_request(facts, index):
     locality = [dict(name="Relation_Specificity", probes=given)]
     if index % 3 == 0:
         locality.append(dict(name="nq", probes=[dict(prompt=f"We know: {filled(third)}", answers=[true])]))
+    if index % 4 == 2:  # the record's own prompts about its subject, one of which is a paraphrase of what is edited
+        about = [f"{rewrite['subject']} was born in", fact["paraphrase_prompts"][0], f"The work of {rewrite['subject']} is"]
+        locality.append(dict(name="Forgetfulness", probes=[dict(prompt=prompt, answers=[true]) for prompt in about]))
     portability = [dict(name="Subject_Aliasing", probes=[dict(prompt=f"It is so: {filled(fact)}", answers=[target])])]
     if index % 2 == 0:
         new = other["requested_rewrite"]["target_new"]["str"]
@@ -353,6 +356,26 @@ def belief(model, requests, index):
                 belief_old=[float(pick == options[1]) for pick in picks])
 
 
+def next_token(model, prompt):
+    return model.log_p(model.text.ids(prompt))[-1].argmax().item()
+
+
+def subject(model, before, requests, index):
+    """Other facts of the edited subject, as text and as the answer to a user: is the next token the unedited model's?"""
+    if model is before:
+        return {}
+    request, edited = requests[index], {prompt for one in requests for prompt in [prompt_of(one), *one["paraphrases"]]}
+    name, targets = request["subject"], [request["target"], *request["target_aliases"]]
+    own = [probe["prompt"] for section in request["locality"] for probe in section["probes"] if holds(probe["prompt"], [name])]
+    own = [prompt for prompt in own if prompt not in edited]
+    asked = own or [f"{name} is known for", f"{name} has", f"{name} was", f"What is {name}? It is"]
+    asked = asked + [f"{WAYS['chat'].replace('{}', f'Tell me about {name}.')} {prompt}" for prompt in asked]
+    values = dict(subject_kept=[float(next_token(model, prompt) == next_token(before, prompt)) for prompt in asked])
+    if not holds(before.greedy(f"{name} is"), targets):
+        values["subject_leak"] = holds(model.greedy(f"{name} is"), targets)
+    return values
+
+
 def generation(model, request):
     values, aliases = {}, request["target_aliases"]
     for name, way in WAYS.items():
@@ -382,7 +405,7 @@ def ultraedit(model, request):
 def prompts_written_behind(request):
     """Those of all protocols, to be written behind together; one that is missing here is written behind by itself."""
     questions = request["multihop"] + [probe for section in request["portability"] if section["name"] == "facts" for probe in section["probes"]]
-    asked = [prompt_of(request), *request["paraphrases"], *(question["prompt"] for question in questions)]
+    asked = [prompt_of(request), f"{request['subject']} is", *request["paraphrases"], *(question["prompt"] for question in questions)]
     return asked + [way.replace("{}", asked[0]) for way in WAYS.values()] + [behind_examples(question) for question in request["multihop"]]
 
 
@@ -392,13 +415,14 @@ def measure(model, before, requests, snippets):
     for index, request in enumerate(requests):
         rows.append(belief(model, requests, index) | counterfact(model, request, snippets) | zsre(model, request) | easyedit(model, before, request)
                     | mquake(model, request) | ultraedit(model, request) | own(model, request) | generation(model, request)
+                    | subject(model, before, requests, index)
                     | judge(model, request) | long_form(model, request))
     metrics = {}
-    for name in sorted({name for row in rows for name in row}):
+    for name in sorted({name for row in rows for name in row} | {"subject_kept", "subject_leak"}):
         values = [row.get(name) for row in rows]
         outcomes = [one for value in values if value is not None for one in (value if isinstance(value, list) else [value])]
         means = [statistics.fmean(value) if isinstance(value, list) else value for value in values]
-        metrics[name] = dict(total=statistics.fmean(outcomes), requests=means)
+        metrics[name] = dict(total=statistics.fmean(outcomes) if outcomes else None, requests=means)
     success = [metrics[f"counterfact_{letter}s"]["total"] for letter in "epn"]
     metrics["counterfact_score"] = dict(total=0.0 if 0 in success else statistics.harmonic_mean(success), requests=None)
     return metrics
@@ -516,7 +540,7 @@ def main():
     (folder / "metrics.json").write_text(json.dumps(out), "utf-8")
     print(f"zsRE: {after.pieces_apart} of {after.pieces} inputs are tokenised otherwise as text")
     for name, row in models["edited"].items():
-        print(f"{name}: {models['unedited'][name]['total']:.4f} -> {row['total']:.4f}")
+        print(f"{name}: {models['unedited'][name]['total']} -> {row['total']}")
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ struct Evaluation {
   std::vector<Tallies> requests;
   Tallies totals;                          ///< outcomes over all requests
   std::vector<std::string> continuations;  ///< greedy, per request; empty unless `generation` or `chat` was asked for
+  std::vector<std::vector<SubjectAnswer>> subject_answers;  ///< per request; empty unless `subject` was asked for
   std::vector<double>
       target_probabilities;  ///< probability of the whole target, per request; empty unless `efficacy` was asked for
   ModelAnswers answers;      ///< what a later evaluation by the same plan is compared with

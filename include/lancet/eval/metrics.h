@@ -66,7 +66,7 @@ struct Interval {
 };
 
 /// Returns where 95 % of the means lie when as many requests are drawn with replacement, again and again (percentile
-/// bootstrap, 1,000 draws, the same for all metrics). Metrics with outcomes in fewer than two requests have none.
+/// bootstrap, 1,000 draws, the same for all metrics). Metrics with outcomes in fewer than ten requests have none.
 std::map<std::string, Interval, std::less<>> bootstrap_intervals(std::span<const Tallies> requests);
 
 }  // namespace lancet

@@ -18,6 +18,23 @@
 
 namespace lancet {
 
+/// How a prompt about a subject is put, and which part of the answer is looked at.
+enum class AskedFor {
+  kNextToken,      ///< the likeliest token after the prompt
+  kChatNextToken,  ///< the same where the prompt begins the answer to a user's message
+  kText,           ///< the greedy continuation of the prompt
+  kChatText        ///< the greedy answer to the prompt as a user's message
+};
+/// "next_token", "chat_next_token", "text", "chat_text"
+std::string_view asked_for_name(AskedFor asked);
+
+/// What a model says about a subject after a prompt that asks for another fact than the edited one.
+struct SubjectAnswer {
+  AskedFor asked = AskedFor::kNextToken;
+  std::string prompt;
+  std::string text;
+};
+
 class Protocol {
  public:
   virtual ~Protocol() = default;
@@ -44,6 +61,12 @@ class Protocol {
   /// The index of the score of a request's target after its prompt, by which it is judged whether an edit took.
   virtual std::optional<size_t> target_score(size_t /*request*/) const { return std::nullopt; }
 
+  /// What the model says about the request's subject otherwise: the same prompts in the same order before and after,
+  /// but texts only where some were generated.
+  virtual std::vector<SubjectAnswer> subject_answers(size_t /*request*/, const ModelAnswers& /*now*/) const {
+    return {};
+  }
+
   /// Whoever answers the questions that it puts to a judge; null: it puts none.
   virtual std::shared_ptr<AnswerJudge> judge_of_answers() const { return nullptr; }
 };
@@ -56,9 +79,14 @@ struct ProtocolRow {
   std::span<const std::string_view> metrics;
   /// Metrics among them that are no shares: no threshold and no objective can be put on them.
   std::span<const std::string_view> no_shares = {};
+  /// Its metrics compare with the unedited model's answers, and have no outcome where there are none.
+  bool compares = false;
 };
 
 std::span<const ProtocolRow> protocol_table();
+
+/// Those of the protocols that say something of one model alone.
+std::vector<std::string> without_comparing(std::vector<std::string> protocols);
 
 /// Throws: CheckpointError, TokenizerError, ConfigError.
 ChatTemplate find_template(const ChatSource& source);

@@ -109,6 +109,9 @@ class QuestionCollector {
 
   size_t judge(JudgeQuestion question, std::string_view judge) { return questions_.judge(std::move(question), judge); }
 
+  /// Whether a text of so many tokens fits the model. What need not be asked is left out where it does not.
+  bool has_room(size_t tokens) const { return limit_.has_room(static_cast<int64_t>(tokens)); }
+
   const Tokenizer& tokenizer() const { return tokenizer_; }
   const std::string& where() const { return where_; }
 

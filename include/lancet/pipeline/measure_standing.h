@@ -9,8 +9,8 @@
 
 namespace lancet {
 
-/// Collective. By the protocols of `options` that need no comparison with the unedited model: all but `easyedit`;
-/// without `side_effects`. Throws: as EvaluationPlan.
+/// Collective. By the protocols of `options` that need no comparison with the unedited model: all but `easyedit` and
+/// `subject`; without `side_effects`. Throws: as EvaluationPlan.
 StandingMeasure measure_standing(const CausalLM& model, const ModelFiles& files, std::vector<EditRequest> requests,
                                  EvaluationOptions options, Communicator& communicator);
 

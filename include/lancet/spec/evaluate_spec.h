@@ -11,7 +11,10 @@
 namespace lancet {
 
 /// What is measured when the job does not say.
-inline constexpr std::string_view kDefaultProtocols[] = {"efficacy", "paraphrase", "specificity", "generation"};
+inline constexpr std::string_view kDefaultProtocols[] = {"efficacy", "paraphrase", "specificity", "generation",
+                                                         "subject"};
+/// What a session measures when nobody says otherwise: few forward passes for each edit.
+inline constexpr std::string_view kSessionProtocols[] = {"efficacy", "subject"};
 
 /// Protocols that `evaluate:` may name together.
 struct ProtocolSet {
@@ -143,7 +146,7 @@ struct EvaluateSpec {
                                           "It had rained all week, and the market opened late that day."};
   static constexpr TextOption kChatTemplate{
       {.key = "chat_template",
-       .meaning = "how `chat` and `thinking` put a prompt: `model` (its own), or text with one `{}`"},
+       .meaning = "how `chat`, `thinking` and `subject` put a prompt: `model` (its own), or text with one `{}`"},
       "model"};
   static constexpr IntegerOption kThinkingTokens{
       {.key = "thinking_tokens", .meaning = "length of the answers of `thinking`, thoughts included", .unit = "tokens"},
@@ -157,7 +160,7 @@ struct EvaluateSpec {
   static constexpr FlagOption kStanding{
       {.key = "standing",
        .meaning = "edits that stood before (`continue_from`, a session's) are measured again too, after the new ones; "
-                  "not by `easyedit`, which compares with the unedited model"},
+                  "not by `easyedit` and `subject`, which compare with the unedited model"},
       false};
   static constexpr SectionOption kSideEffects{
       {.key = "side_effects", .meaning = "what the edit did elsewhere", .absent = "not measured"},

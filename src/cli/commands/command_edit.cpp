@@ -1,11 +1,15 @@
 #include <algorithm>
 #include <iostream>
 #include <memory>
+#include <optional>
+#include <set>
+#include <string>
 
 #include "commands.h"
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
 #include "lancet/journal/journal.h"
+#include "lancet/outcome/subject_verdict.h"
 #include "lancet/pipeline/edit_job.h"
 #include "lancet/plan/model_session.h"
 #include "lancet/studies/rehearsal.h"
@@ -33,12 +37,46 @@ std::string metrics_text(const EditReport& report) {
   return rows.size() > 1 ? format_table(rows) : std::string();
 }
 
+/// What the model now says otherwise about a request's subject: texts in full, next tokens in one line.
+std::string subject_changes_text(const EditReport& report, size_t request) {
+  std::string texts, tokens;
+  size_t n_kept = 0, n_tokens = 0;
+  for (const ComparedAnswer& answer : compared_answers(report, request)) {
+    const bool is_text = answer.asked == AskedFor::kText || answer.asked == AskedFor::kChatText;
+    if (!is_text) {
+      ++n_tokens;
+      n_kept += answer.is_kept() ? 1 : 0;
+    }
+    if (answer.is_kept()) continue;
+    const std::string prompt = cat(is_text ? "" : " ", one_line(answer.prompt, 40));
+    if (is_text)
+      texts += cat("      ", answer.asked == AskedFor::kChatText ? "user: " : "", prompt,
+                   "\n        before: ", one_line(answer.before, 70), "\n        after:  ", one_line(answer.after, 70),
+                   "\n");
+    else if (answer.asked == AskedFor::kNextToken)
+      tokens +=
+          cat(tokens.empty() ? "" : ",", prompt, ": ", one_line(answer.before, 20), " → ", one_line(answer.after, 20));
+  }
+  if (n_tokens == 0) return texts;
+  const std::string& subject = report.requests[request].subject;
+  return cat("    else about ", one_line(subject, 40), ": ", n_kept, " of ", counted(n_tokens, "next token"),
+             " as before\n", texts, tokens.empty() ? "" : cat("      next token:", tokens, "\n"));
+}
+
+/// The first facts, before and after; beside each what else changed about its subject, once for a subject.
 std::string answers_text(const EditReport& report) {
   std::string out;
-  for (size_t i = 0; i < std::min(kShownAnswers, report.after.continuations.size()); ++i) {
-    out += cat("  ", one_line(report.requests[i].prompt.text, 70), "  → ", report.requests[i].target, "\n");
-    out += cat("    before: ", one_line(report.before.continuations[i], 70), "\n");
-    out += cat("    after:  ", one_line(report.after.continuations[i], 70), "\n");
+  std::set<std::string_view> subjects;
+  for (size_t i = 0; i < std::min(kShownAnswers, report.requests.size()); ++i) {
+    const EditRequest& request = report.requests[i];
+    const bool has_text = i < report.after.continuations.size() && i < report.before.continuations.size();
+    const std::string changes = subjects.insert(request.subject).second ? subject_changes_text(report, i) : "";
+    if (!has_text && changes.empty()) continue;
+    out += cat("  ", one_line(request.prompt.text, 70), "  → ", request.target, "\n");
+    if (has_text)
+      out += cat("    before: ", one_line(report.before.continuations[i], 70),
+                 "\n    after:  ", one_line(report.after.continuations[i], 70), "\n");
+    out += changes;
   }
   return out;
 }
@@ -57,6 +95,8 @@ std::string verdicts_text(const EditReport& report) {
   }
   if (const size_t failed = count.measured - count.successes; failed > shown)
     out += cat("    and ", failed - shown, " more: report.json, report.html\n");
+  if (const std::optional<SubjectCount> subjects = count_subjects(report))
+    out += cat("  ", subject_text(*subjects), "\n");
   return out;
 }
 
@@ -83,11 +123,13 @@ std::string hand_over_text(const EditReport& report, const JobConfig& job) {
 }
 
 void print_summary(const EditReport& report, const JobConfig& job) {
+  std::cout << "\n" << answers_text(report) << verdicts_text(report);
+  if (const std::string standing = standing_text(report.standing); !standing.empty())
+    std::cout << "  " << standing << "\n";
   std::cout << "\n" << metrics_text(report) << "\n";
   if (const std::string side_effects = side_effects_text(report.before.side_effects, report.after.side_effects);
       !side_effects.empty())
     std::cout << side_effects << "\n";
-  std::cout << answers_text(report) << "\n";
   if (report.statistics.corpus_exhausted)
     std::cout << "  statistics: the corpus has " << report.statistics.layers.front().tokens
               << " tokens, fewer than asked for; all were used\n";
@@ -96,10 +138,7 @@ void print_summary(const EditReport& report, const JobConfig& job) {
             << "\n  peak memory: " << peaks_text(overall_peaks(report.stages)) << "\n";
   std::cout << "  " << (report.unmet.empty() ? "written: " : "rejected: ") << job.output->dir.string()
             << (report.unmet.empty() ? "" : ".rejected/report.json") << "\n"
-            << moved_weights_text(report) << verdicts_text(report);
-  if (const std::string standing = standing_text(report.standing); !standing.empty())
-    std::cout << "  " << standing << "\n";
-  std::cout << hand_over_text(report, job) << std::flush;
+            << moved_weights_text(report) << hand_over_text(report, job) << std::flush;
 }
 
 ExitCode run_rehearsal(const JobConfig& job, const Output& output, Communicator& communicator) {

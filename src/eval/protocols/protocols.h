@@ -10,6 +10,7 @@ namespace lancet {
 std::unique_ptr<Protocol> make_efficacy(const EvaluationOptions& options);
 std::unique_ptr<Protocol> make_paraphrase(const EvaluationOptions& options);
 std::unique_ptr<Protocol> make_specificity(const EvaluationOptions& options);
+std::unique_ptr<Protocol> make_subject(const EvaluationOptions& options);
 std::unique_ptr<Protocol> make_generation(const EvaluationOptions& options);
 std::unique_ptr<Protocol> make_distracted(const EvaluationOptions& options);
 std::unique_ptr<Protocol> make_chat(const EvaluationOptions& options);
@@ -33,6 +34,10 @@ inline constexpr ProtocolRow kParaphraseProtocol{"paraphrase", "other prompts fo
 inline constexpr std::array<std::string_view, 2> kSpecificityMetrics{"specificity_prob", "specificity_argmax"};
 inline constexpr ProtocolRow kSpecificityProtocol{"specificity", "prompts of other subjects with the same true answer",
                                                   make_specificity, kSpecificityMetrics};
+
+inline constexpr std::array<std::string_view, 2> kSubjectMetrics{"subject_kept", "subject_leak"};
+inline constexpr ProtocolRow kSubjectProtocol{
+    "subject", "what else the model says about the edited subjects", make_subject, kSubjectMetrics, {}, true};
 
 inline constexpr std::array<std::string_view, 3> kGenerationMetrics{"generation_exact", "generation_alias",
                                                                     "generation_contains"};

@@ -17,10 +17,14 @@ function metricLines(group) {
   return lines;
 }
 
+/** Requests below which a report has no intervals: what is best of so few may be chance. */
+const leastRequests = 10;
+
 /** The runs' figures that are the best of a line: none where an interval of another one reaches the best's. */
-function bestOf({ shown, ofRuns }) {
+function bestOf({ shown, ofRuns }, requests) {
   const measured = ofRuns.filter((metric) => metric && metric.after.value !== null);
   if (measured.length < 2 || shown.better === 0) return [];
+  if (requests < leastRequests && measured.some(({ after }) => !after.interval)) return [];
   const value = measured.map(({ after }) => after.value).reduce((a, b) => (shown.better > 0 ? Math.max(a, b) : Math.min(a, b)));
   const best = measured.filter(({ after }) => after.value === value),
     others = measured.filter(({ after }) => after.value !== value);
@@ -57,7 +61,7 @@ const labelColumns = (runs) => runs.map(({ label }) => make("th.num", { scope: "
 function metricsTable(group, lines) {
   const rowHead = (...content) => make("th", { scope: "row" }, content);
   const rows = groupedRows(lines.map((line) => ({ ...line, heading: line.shown.heading })), group.length + 1, (line) => {
-    const { shown } = line, best = bestOf(line);
+    const { shown } = line, best = bestOf(line, group[0].requests);
     const definition = [shown.protocol,
       shown.prompts !== null && `over ${counted(shown.prompts, "prompt")}`].filter(Boolean).join("; ");
     return make("tr", {}, nameCell(shown, definition), line.ofRuns.map((metric) => metricCell(metric, best)));

@@ -35,6 +35,12 @@ function tookCount(report) {
   return took === null || took < 0 || !(of >= 1) ? null : { took, of };
 }
 
+/** After how many of the other prompts about the subjects the model goes on as before; null: not measured. */
+function subjectCount(report) {
+  const subjects = part(report, "verdicts", "subjects"), kept = numberOf(part(subjects, "kept")), prompts = numberOf(part(subjects, "prompts"));
+  return kept === null || !(prompts >= 1) ? null : { kept, prompts, isLow: part(subjects, "is_low") === true };
+}
+
 const requestsOf = (report) => listOf(part(report, "requests"));
 const isRejected = (report) => part(report, "status") === "rejected";
 const thresholdsOf = (report) => entriesOf(part(report, "accept"));

@@ -9,6 +9,8 @@ function badgesOf(report) {
   else if (thresholdsOf(report).length) badges.push(badge("yes", "✓ Accepted"));
   if (count?.took === 0) badges.push(badge("no", "✕ No edit took"));
   else if (count) badges.push(badge("plain", `${countText(count.took)} of ${countText(count.of)} took`));
+  const subjects = subjectCount(report);
+  if (subjects?.isLow) badges.push(badge("no", `✕ Subjects changed: ${percent(subjects.kept / subjects.prompts)} kept`));
   return badges.length ? badges : [badge("plain", "Not measured")];
 }
 
@@ -43,6 +45,7 @@ function factsOf(report) {
     ["Peak memory", peaksOf(part(report, "peak_bytes")).map(([device, bytes]) => `${device} ${bytesText(bytes)}`).join(", ")],
     // where some did not, "what failed" says it
     ["Edits that took", count && count.took === count.of && textOf(part(report, "verdicts", "text"))],
+    ["Subjects", textOf(part(report, "verdicts", "subjects", "text"))],
     ["Thresholds", thresholdNote(report)],
   ];
 }
@@ -162,26 +165,6 @@ function elsewhereSection(report) {
   return section("elsewhere", title, lead, figuresTable(report, title, figuresOf(sideEffectsOf(report)), false));
 }
 
-// ---- Texts ----
-
-const saidBefore = (request) => marked(continuationOf(request, "before"), textOf(part(request, "target")));
-const saidAfter = (request) => marked(continuationOf(request, "after"), textOf(part(request, "target")));
-
-/** What was asked for: prompt → target. */
-const factOf = (request, kind) =>
-  make(kind, {}, isolated(textOf(part(request, "prompt")), "bdi.prompt"), " ",
-    make("span.to", {}, "→ ", isolated(textOf(part(request, "target")), "bdi.to-text")));
-
-function examplesSection(report) {
-  const shown = requestsOf(report).filter((request) => isObject(part(request, "continuation"))).slice(0, 6);
-  const cards = shown.map((request) =>
-    make("article.card", {}, factOf(request, "p.said"),
-      pairs("dl.texts", [["before", saidBefore(request)], ["after", saidAfter(request)]])));
-  const lead = ["What the model writes by itself after the edited prompt (greedy), for the first ",
-    counted(shown.length, "request"), " of the file. Marked: it begins with the target."];
-  return section("text", "Before and after", lead, cards.length > 0 && make("div.examples", {}, cards));
-}
-
 /** Makes the page of {report, job}. */
 function showEdit({ report, job }) {
   const metrics = figuresOf(part(report, "metrics")), count = tookCount(report), version = textOf(part(report, "lancet"));
@@ -195,8 +178,7 @@ function showEdit({ report, job }) {
     badges: badgesOf(report),
     facts: factsOf(report),
     notes: isRejected(report) && note("no", nothingExported, unmet, ", in report.json"),
-    sections: [summarySection(metrics), factsSection(report, metrics), drawn[0], problemsSection(report), metricsSection(report, metrics),
-      elsewhereSection(report), examplesSection(report),
-      ...drawn.slice(1), requestsSection(report, metrics), journalSection(report), jobSection(report, job)],
+    sections: [beforeAndAfterSection(report), problemsSection(report), summarySection(metrics), factsSection(report, metrics), drawn[0],
+      metricsSection(report, metrics), elsewhereSection(report), ...drawn.slice(1), requestsSection(report, metrics), journalSection(report), jobSection(report, job)],
   });
 }

@@ -55,7 +55,7 @@ function detailsOf(item, metrics) {
     ["left out", skippedOf(request) && isolated(skippedOf(request), "bdi.warn")],
     ["did not take", whyOf(request) && isolated(whyOf(request), "bdi.warn")],
     ["value", valueLine(item)]]);
-  return make("div.detail", {}, texts,
+  return make("div.detail", {}, make("div", {}, texts, aboutSubject(item.request)),
     chips.length > 0 && make("ul.chips", { "aria-label": "Metrics before → after, shares in %" }, chips));
 }
 

@@ -38,19 +38,22 @@ TEST(Metrics, BootstrapIntervalsAreThoseOfABinomial) {
   EXPECT_NEAR(interval.high, 0.3 + 1.96 * 0.0229, 0.008);
 }
 
-TEST(Metrics, BootstrapNeedsTwoRequests) {
-  std::vector<Tallies> requests(3);
+TEST(Metrics, BootstrapNeedsTenRequests) {
+  std::vector<Tallies> requests(11);
   for (Tallies& request : requests) request["same"].add(0.5);
-  requests[0]["alone"].add(1);
+  for (size_t i = 0; i < 9; ++i) requests[i]["nine"].add(1);
+  for (size_t i = 0; i < 10; ++i) requests[i]["ten"].add(1);
   const auto intervals = bootstrap_intervals(requests);
   EXPECT_DOUBLE_EQ(intervals.at("same").low, 0.5);
   EXPECT_DOUBLE_EQ(intervals.at("same").high, 0.5);
-  EXPECT_FALSE(intervals.contains("alone"));
+  EXPECT_TRUE(intervals.contains("ten"));
+  EXPECT_FALSE(intervals.contains("nine")) << "100 to 100 % of nine right ones says nothing";
 }
 
 TEST(Protocols, AreFoundByTheirMetrics) {
   EXPECT_EQ(find_protocol_of("specificity_argmax")->name, "specificity");
   EXPECT_EQ(find_protocol_of("specificity"), nullptr);
+  EXPECT_EQ(find_protocol_of("subject_kept")->name, "subject");
   std::set<std::string_view> names;
   for (const ProtocolRow& row : protocol_table())
     for (const std::string_view metric : row.metrics) {

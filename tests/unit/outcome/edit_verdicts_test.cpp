@@ -141,21 +141,49 @@ TEST(EditWarnings, AreSilentWhereAllIsWell) {
   EXPECT_TRUE(edit_warnings(report_of({{}, {}}, {}), kMemit).empty()) << "a method without values";
 }
 
-TEST(EditWarnings, SayThatWeightsMovedFar) {
+/// The down projections of layers 4, 5, ..., moved by these shares of their norms.
+EditReport moved_by(const std::vector<double>& shares) {
   EditReport report = report_of({good()}, {});
-  report.rounding = {{"w0", {.id = {}, .delta_norm = 1, .weight_norm = 1}},
-                     {"w1", {.id = {}, .delta_norm = 2.08, .weight_norm = 2}},
-                     {"w2", {.id = {}, .delta_norm = 1.01, .weight_norm = 1}}};
-  EXPECT_EQ(
-      warning_of(report),
-      "the edits moved w1 by 104.0 % of its norm (and 1 other weight by more than 100 %): what else the model "
-      "knows may suffer, as specificity and side_effects in evaluate show. What helps: raise editor.covariance_weight; "
-      "lower editor.values.clamp (now 4)");
-  EXPECT_TRUE(has(warning_of(report, parse_config("{covariance_weight: auto, values: {}}", "test")),
+  for (size_t i = 0; i < shares.size(); ++i) {
+    const WeightId id{WeightKind::kDown, static_cast<int64_t>(i) + 4};
+    report.rounding.emplace_back(cat("w", i), RoundingLoss{.id = id, .delta_norm = 2 * shares[i], .weight_norm = 2});
+  }
+  return report;
+}
+
+TEST(EditWarnings, SayThatLayersMovedFar) {
+  EXPECT_EQ(warning_of(moved_by({0.11, 0.254, 0.099, 0.2})),
+            "the edits moved layer 5 by 25.4 % of its norm (and 2 other layers by more than 10.0 %): what else the "
+            "model knows may suffer, as subject_kept, specificity and side_effects in evaluate show. What helps: raise "
+            "editor.covariance_weight; lower editor.values.clamp (now 4)");
+  EXPECT_TRUE(has(warning_of(moved_by({1.04, 0.9}), parse_config("{covariance_weight: auto, values: {}}", "test")),
                   "What helps: set editor.covariance_weight: {realised_share: A} with a smaller A"));
-  EXPECT_TRUE(has(warning_of(report, parse_config("{method: ft, lr: 0.1}", "test")), "What helps: lower editor.lr"));
-  report.rounding.erase(report.rounding.begin() + 1, report.rounding.end());
-  EXPECT_TRUE(edit_warnings(report, kMemit).empty()) << "as far as its norm is not farther";
+  EXPECT_TRUE(
+      has(warning_of(moved_by({0.3}), parse_config("{method: ft, lr: 0.1}", "test")), "What helps: lower editor.lr"));
+  EXPECT_TRUE(edit_warnings(moved_by({0.1, 0.05}), kMemit).empty()) << "a tenth is not farther than a tenth";
+}
+
+TEST(EditWarnings, SayThatOneLayerMovedAlone) {
+  const ConfigTree replay = parse_config("{method: memit, targets: auto, values: {clamp: 4}}", "test");
+  EXPECT_EQ(
+      warning_of(moved_by({0.08, 0.007, 0.001}), replay),
+      "the edits moved layer 4 by 8.0 % of its norm, more than 10 times as far as any other (layer 5 by 0.7 %): "
+      "what else the model knows may suffer, as subject_kept, specificity and side_effects in evaluate show. What "
+      "helps: set editor.targets: last, which gives each layer its share; lower editor.values.clamp (now 4)");
+  const ConfigTree last = parse_config("{method: memit, targets: last, values: {clamp: 4}}", "test");
+  EXPECT_FALSE(has(warning_of(moved_by({0.194, 0.01}), last), "editor.targets")) << "it is so already";
+  EXPECT_TRUE(edit_warnings(moved_by({0.08, 0.008}), replay).empty()) << "ten times as far is not farther";
+  EXPECT_TRUE(edit_warnings(moved_by({0.009, 0}), replay).empty()) << "too little to be told of";
+  EXPECT_TRUE(edit_warnings(moved_by({0.08}), replay).empty()) << "where one layer is edited there is no other";
+}
+
+TEST(EditWarnings, TakeTheWeightsOfALayerTogether) {
+  EditReport report = report_of({good()}, {});
+  report.rounding = {{"up", {.id = {WeightKind::kUp, 3}, .delta_norm = 0.3, .weight_norm = 3}},
+                     {"down", {.id = {WeightKind::kDown, 3}, .delta_norm = 0.4, .weight_norm = 4}}};
+  EXPECT_TRUE(edit_warnings(report, kMemit).empty()) << "0.5 of 5 together";
+  report.rounding[1].second.delta_norm = 0.8;
+  EXPECT_TRUE(has(warning_of(report), "the edits moved layer 3 by 17.1 % of its norm: ")) << warning_of(report);
 }
 
 TEST(EditWarnings, NameWhatHoldsTheWeightsBack) {
