@@ -26,6 +26,7 @@
 #include "lancet/models/weight_table.h"
 #include "lancet/quant/tensor_slice.h"
 #include "lancet/runtime/devices.h"
+#include "lancet/text/row_limit.h"
 
 namespace lancet {
 
@@ -49,11 +50,8 @@ ModelFiles open_model(const std::filesystem::path& folder, std::span<const std::
   resolve_weights(config, checkpoint);  // a checkpoint that does not fit is refused before anything else is done
   warn_of_unread_keys(checkpoint.folder() / "config.json", unread_keys(checkpoint.config_text(), ignore_config_keys));
   warn_of_files(checkpoint);
-  std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(checkpoint.folder());
-  if (tokenizer->vocab_size() > config.vocab_size)
-    throw TokenizerError(cat(checkpoint.folder().string(), ": the tokenizer has ", tokenizer->vocab_size(),
-                             " ids, config.json's vocab_size is ", config.vocab_size,
-                             ": the files belong to different models"));
+  std::unique_ptr<Tokenizer> tokenizer =
+      limit_to_rows(open_tokenizer(checkpoint.folder()), config.vocab_size, checkpoint.folder().string());
   return {std::move(checkpoint), std::move(config), std::move(tokenizer)};
 }
 

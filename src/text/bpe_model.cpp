@@ -18,11 +18,6 @@ uint64_t pair_key(TokenId left, TokenId right) {
   return static_cast<uint64_t>(left) << 32 | static_cast<uint64_t>(right);
 }
 
-std::string byte_piece(size_t byte) {
-  constexpr std::string_view kDigits = "0123456789ABCDEF";
-  return cat("<0x", kDigits[byte >> 4], kDigits[byte & 15], ">");
-}
-
 }  // namespace
 
 struct BpeModel::Symbol {
@@ -107,7 +102,12 @@ BpeModel::BpeModel(BpeSpec spec, const std::string& where) : spec_(std::move(spe
   merges_.reserve(spec_.merges.size());
   for (const auto& [left, right] : spec_.merges) {
     // A pair that stands twice has its later rank, as in Hugging Face.
-    merges_[pair_key(require(left, role), require(right, role))] = {rank, require(left + right, role)};
+    if (!right.starts_with(spec_.continuing_subword_prefix))
+      throw TokenizerError(cat(where, ": ", role(), ": \"", right,
+                               "\" does not begin with the continuing_subword_prefix \"",
+                               spec_.continuing_subword_prefix, "\""));
+    const std::string merged = left + right.substr(spec_.continuing_subword_prefix.size());
+    merges_[pair_key(require(left, role), require(right, role))] = {rank, require(merged, role)};
     ++rank;
   }
   spec_.merges = {};
@@ -125,26 +125,38 @@ const BpeModel::Merge* BpeModel::find_merge(TokenId left, TokenId right) const {
   return found == merges_.end() ? nullptr : &found->second;
 }
 
-bool BpeModel::append_bytes(std::string_view character, size_t begin, std::vector<WordToken>& out) const {
+void BpeModel::for_each_piece(const std::function<void(const std::string& piece, TokenId id)>& use) const {
+  for (const auto& [piece, id] : spec_.vocabulary) use(piece, id);
+}
+
+bool BpeModel::append_bytes(std::string_view spelling, TextPiece character, std::vector<WordToken>& out) const {
   const auto token_of = [&](char byte) { return byte_tokens_[static_cast<uint8_t>(byte)]; };
-  if (!std::all_of(character.begin(), character.end(), [&](char byte) { return token_of(byte).has_value(); }))
+  if (!std::all_of(spelling.begin(), spelling.end(), [&](char byte) { return token_of(byte).has_value(); }))
     return false;
-  for (const char byte : character) out.push_back({*token_of(byte), begin, begin + character.size()});
+  for (const char byte : spelling) out.push_back({*token_of(byte), character.begin, character.end});
   return true;
 }
 
+std::string BpeModel::spelling(std::string_view word, size_t at, size_t end) const {
+  return cat(at > 0 ? spec_.continuing_subword_prefix : "", word.substr(at, end - at),
+             end == word.size() ? spec_.end_of_word_suffix : "");
+}
+
 std::vector<WordToken> BpeModel::characters(std::string_view word) const {
+  const bool is_marked = !spec_.continuing_subword_prefix.empty() || !spec_.end_of_word_suffix.empty();
   std::vector<WordToken> out;
   out.reserve(word.size());
+  std::string marked;
   std::optional<WordToken> unknown;  // not yet written, so that the next unknown character can join it
   for (size_t at = 0; at < word.size();) {
-    const std::string_view character = word.substr(at, utf8_bytes(word[at]));
-    const size_t end = at + character.size();
+    const size_t end = at + utf8_bytes(word[at]);
+    if (is_marked) marked = spelling(word, at, end);
+    const std::string_view character = is_marked ? std::string_view(marked) : word.substr(at, end - at);
     if (const auto id = id_of(character)) {
       if (unknown) out.push_back(*unknown);
       unknown.reset();
       out.push_back({*id, at, end});
-    } else if (spec_.byte_fallback && append_bytes(character, at, out)) {
+    } else if (spec_.byte_fallback && append_bytes(character, {at, end}, out)) {
       // An unknown before these bytes stays pending and so comes after them: Hugging Face's order. It takes a
       // vocabulary with only some of the 256 bytes.
     } else if (unk_) {
@@ -171,22 +183,6 @@ void BpeModel::tokenize(std::string_view word, std::vector<WordToken>& out) cons
   Merging merging(*this, characters(word));
   merging.run();
   merging.append_to(out);
-}
-
-bool WordCache::find(std::string_view word, std::vector<WordToken>& out) const {
-  if (word.size() > kLongestWord) return false;
-  const std::lock_guard lock(mutex_);
-  const auto found = words_.find(word);
-  if (found == words_.end()) return false;
-  out.insert(out.end(), found->second.begin(), found->second.end());
-  return true;
-}
-
-void WordCache::keep(std::string_view word, const std::vector<WordToken>& tokens) {
-  if (word.size() > kLongestWord) return;
-  const std::lock_guard lock(mutex_);
-  if (words_.size() >= kMostWords) words_.clear();
-  words_.emplace(word, tokens);
 }
 
 }  // namespace lancet

@@ -4,35 +4,27 @@
 
 #include <array>
 #include <cstdint>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
-#include "lancet/tokenizer_files/tokenizer_json.h"
+#include "word_model.h"
 
 namespace lancet {
 
-/// A token of a word and the bytes of the word it stands for. The tokens of a character that fell back to bytes each
-/// have the whole character.
-struct WordToken {
-  TokenId id = 0;
-  size_t begin = 0;
-  size_t end = 0;
-};
-
-class BpeModel {
+class BpeModel final : public WordModel {
  public:
   /// Throws: TokenizerError "where: ..." when a merge or the unknown token is not in the vocabulary.
   BpeModel(BpeSpec spec, const std::string& where);
 
-  /// Appends the tokens of `word` (valid UTF-8, any length: O(n log n)).
-  void tokenize(std::string_view word, std::vector<WordToken>& out) const;
+  /// O(n log n).
+  void tokenize(std::string_view word, std::vector<WordToken>& out) const override;
 
-  std::optional<TokenId> id_of(std::string_view piece) const;
-  const Vocabulary& vocabulary() const { return spec_.vocabulary; }
+  std::optional<TokenId> id_of(std::string_view piece) const override;
+  void for_each_piece(const std::function<void(const std::string& piece, TokenId id)>& use) const override;
+  std::string_view name() const override { return "BPE"; }
 
  private:
   struct Merge {
@@ -44,30 +36,15 @@ class BpeModel {
   class Merging;
 
   std::vector<WordToken> characters(std::string_view word) const;
-  bool append_bytes(std::string_view character, size_t begin, std::vector<WordToken>& out) const;
+  /// The character [at, end) of `word` as the vocabulary spells it, with the marks of a word's inside and end.
+  std::string spelling(std::string_view word, size_t at, size_t end) const;
+  bool append_bytes(std::string_view spelling, TextPiece character, std::vector<WordToken>& out) const;
   const Merge* find_merge(TokenId left, TokenId right) const;
 
   BpeSpec spec_;
   std::unordered_map<uint64_t, Merge> merges_;
   std::optional<TokenId> unk_;
   std::array<std::optional<TokenId>, 256> byte_tokens_{};
-};
-
-// The tokens of words that came before: a text has few different ones. Thread-safe.
-
-class WordCache {
- public:
-  /// Appends the tokens of `word` to `out`, if they are known.
-  bool find(std::string_view word, std::vector<WordToken>& out) const;
-  /// Keeps them. Long words do not come again, so they are not kept; a full cache begins anew.
-  void keep(std::string_view word, const std::vector<WordToken>& tokens);
-
- private:
-  static constexpr size_t kMostWords = 1 << 16;
-  static constexpr size_t kLongestWord = 64;  // bytes
-
-  mutable std::mutex mutex_;
-  std::unordered_map<std::string, std::vector<WordToken>, StringHash, std::equal_to<>> words_;
 };
 
 }  // namespace lancet

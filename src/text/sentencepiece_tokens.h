@@ -19,7 +19,7 @@ struct SentencePieceTokens {
   PrependScheme prefix = PrependScheme::kAlways;
 };
 
-/// Throws: TokenizerError, also when an added token's id is another piece's.
+/// Throws: TokenizerError, also when two added tokens have one id.
 std::unique_ptr<Tokenizer> open_sentencepiece_tokenizer(const std::filesystem::path& tokenizer_model,
                                                         SentencePieceOptions options, SentencePieceTokens tokens);
 

@@ -152,22 +152,23 @@ TokenizerJson load_vocab_and_merges(const std::filesystem::path& folder) {
   if (!has_model_file(folder / "merges.txt"))
     throw TokenizerError(cat("tokenizer: ", folder.string(), ": vocab.json without merges.txt: copy it there too"));
   TokenizerJson out;
-  out.model.vocabulary = load_vocabulary(folder / "vocab.json");
-  out.model.merges = load_merges(folder / "merges.txt", out.model.vocabulary);
-  out.added_tokens = collect_added_tokens(config, out.model.vocabulary, folder);
-  if (kind.normalizes) out.normalizer.emplace_back(NfcStep{});
-  ByteLevel byte_level;
-  byte_level.add_prefix_space = config.add_prefix_space.value_or(false);
-  byte_level.splits.patterns.push_back(
-      SplitPattern::regex(kind.pattern, SplitBehavior::kIsolated, cat("tokenizer: ", kind.name)));
-  out.pre_tokenizer = std::move(byte_level);
+  BpeSpec model;
+  model.vocabulary = load_vocabulary(folder / "vocab.json");
+  model.merges = load_merges(folder / "merges.txt", model.vocabulary);
+  out.added_tokens = collect_added_tokens(config, model.vocabulary, folder);
+  if (kind.normalizes) out.normalizer.emplace_back(NormalForm::kNfc);
+  if (config.add_prefix_space.value_or(false)) out.pre_tokenizer.emplace_back(PrefixSpaceStep{});
+  out.pre_tokenizer.emplace_back(
+      SplitPattern(TextPattern::regex(kind.pattern, cat("tokenizer: ", kind.name)), SplitBehavior::kIsolated));
+  out.pre_tokenizer.emplace_back(SpellBytesStep{});
   out.prefix = asked_for(config.add_bos_token, config.bos_token, out, folder);
   out.suffix = asked_for(config.add_eos_token, config.eos_token, out, folder);
-  out.decoder = std::vector<DecoderStep>{ByteLevelStep{}};
-  if (out.model.vocabulary.contains(kEndOfText)) {
+  out.decoder = std::vector<DecoderStep>{ReadBytesStep{}};
+  if (model.vocabulary.contains(kEndOfText)) {
     out.eos_token = kEndOfText;
     if (kind.has_bos) out.bos_token = kEndOfText;
   }
+  out.model = std::move(model);
   return out;
 }
 

@@ -2,9 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <vector>
+
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
 
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
+#include "lancet/tokenizer_files/json_node.h"
 
 namespace lancet {
 namespace {
@@ -13,8 +18,43 @@ namespace {
 constexpr std::string_view kWhiteSpace =
     R"(\x09-\x0D\x20\x{85}\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000})";
 
+/// Oniguruma's \w, for the inside of a class: letters, marks, digits, numbers that are letters, connectors, letters in
+/// circles and squares, and (by its table for Latin-1) the small numbers above the line and the fractions.
+constexpr std::string_view kWord =
+    R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{B2}\x{B3}\x{B9}\x{BC}-\x{BE}\x{24B6}-\x{24E9}\x{1F130}-\x{1F149})"
+    R"(\x{1F150}-\x{1F169}\x{1F170}-\x{1F189})";
+
+/// Scripts that expressions of tokenizers name. Other properties mean different things in different versions.
+constexpr std::array<std::string_view, 14> kScripts{"Han",      "Hiragana", "Katakana",   "Hangul",  "Latin",
+                                                    "Greek",    "Cyrillic", "Arabic",     "Hebrew",  "Thai",
+                                                    "Bopomofo", "Armenian", "Devanagari", "Georgian"};
+
+#if PCRE2_MAJOR > 10 || PCRE2_MINOR >= 40
+constexpr std::string_view kScript = "sc:";  // without it, characters that several scripts share belong to it too
+#else
+constexpr std::string_view kScript = "";
+#endif
+
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+bool is_hex_digit(char c) { return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
+
+/// Expressions that each match one character: what stands in a class, and what it cannot hold (negated classes,
+/// intersections).
+struct ClassItems {
+  std::string members;  ///< as the inside of a class of PCRE2
+  std::vector<std::string> others;
+
+  bool is_empty() const { return members.empty() && others.empty(); }
+
+  std::string expression() const {
+    if (others.empty()) return cat("[", members, "]");
+    std::string out = "(?:";
+    if (!members.empty()) out += cat("[", members, "]|");
+    for (size_t i = 0; i < others.size(); ++i) out += cat(i > 0 ? "|" : "", others[i]);
+    return out + ")";
+  }
+};
 
 class PatternReader {
  public:
@@ -30,86 +70,208 @@ class PatternReader {
     throw TokenizerError(cat(where_, ": \"", pattern_, "\", byte ", at_, ": ", what, " is not supported"));
   }
   bool next_is(std::string_view text) const { return pattern_.substr(at_, text.size()) == text; }
-  void copy(size_t bytes) {
-    out_ += pattern_.substr(at_, bytes);
-    at_ += bytes;
+  std::string_view take(size_t bytes) {
+    const std::string_view taken = pattern_.substr(at_, bytes);
+    at_ += taken.size();
+    return taken;
   }
+  void copy(size_t bytes) { out_ += take(bytes); }
 
   void element() {
     switch (pattern_[at_]) {
       case '\\':
-        return next_is("\\S") ? negated_white_space() : escape(Inside::kPattern);
+        return escape();
       case '[':
-        return character_class();
+        out_ += character_class();
+        return;
       case '(':
         return group();
       case '{':
         return interval();
       case '.':
-      case '^':
+        return replace(1, R"([^\n])");
+      case '^':  // begins a line, but not an empty last one
+        return replace(1, R"((?:\A|(?<=\n)(?!\z)))");
       case '$':
-        fail(cat("\"", pattern_[at_], "\""));
+        return replace(1, R"((?=\n|\z))");
       default:
         copy(1);
     }
   }
 
-  enum class Inside { kPattern, kClass };
-
-  void negated_white_space() {
-    out_ += cat("[^", kWhiteSpace, "]");
-    at_ += 2;
+  void replace(size_t bytes, std::string_view translation) {
+    at_ += bytes;
+    out_ += translation;
   }
 
-  void escape(Inside inside) {
+  void escape() {
+    if (next_is("\\A") || next_is("\\z")) return copy(2);
+    if (at_ + 1 < pattern_.size() && pattern_[at_ + 1] >= '1' && pattern_[at_ + 1] <= '9') return back_reference();
+    if (next_is("\\b"))
+      return replace(2, cat("(?:(?<=[", kWord, "])(?![", kWord, "])|(?<![", kWord, "])(?=[", kWord, "]))"));
+    ClassItems items;
+    const bool is_set = class_escape(items);
+    out_ += is_set || !items.others.empty() ? items.expression() : items.members;
+  }
+
+  /// \1 to \9. Nothing that is put in here has a number of its own.
+  void back_reference() {
+    if (at_ + 2 < pattern_.size() && is_digit(pattern_[at_ + 2])) fail("a reference of two digits");
+    out_ += cat("(?:", take(2), ")");
+  }
+
+  /// Reads an escape that stands for one character. Whether it is a set of characters, not one alone.
+  bool class_escape(ClassItems& items) {
     const char letter = at_ + 1 < pattern_.size() ? pattern_[at_ + 1] : '\0';
-    if (letter == 's') {
-      out_ += inside == Inside::kClass ? std::string(kWhiteSpace) : cat("[", kWhiteSpace, "]");
-      at_ += 2;
-    } else if (letter == 'p' || letter == 'P') {
-      category();
-    } else if (letter == 'r' || letter == 'n' || letter == 't' ||
-               (letter > ' ' && letter <= '~' && !is_letter(letter) && !is_digit(letter))) {
-      copy(2);
-    } else {
-      fail("an escape of this kind");
-    }
-  }
-
-  /// \p{L}, \p{Lu}: scripts and other properties mean different things in different versions.
-  void category() {
-    constexpr std::string_view kClasses = "CLMNPSZ";
-    const size_t end = std::min(pattern_.find('}', at_), pattern_.size());
-    const std::string_view name = pattern_.substr(at_, end - at_);  // "\p{Lu"
-    const bool known = (name.size() == 4 || name.size() == 5) && name[2] == '{' &&
-                       kClasses.find(name[3]) != std::string_view::npos &&
-                       (name.size() == 4 || (name[4] >= 'a' && name[4] <= 'z'));
-    if (!known) fail("a property other than a general category");
-    copy(name.size() + 1);
-  }
-
-  void character_class() {
-    copy(next_is("[^") ? 2 : 1);
-    const size_t first = at_;
-    for (; at_ < pattern_.size() && pattern_[at_] != ']';) {
-      if (pattern_[at_] == '[' || next_is("&&")) fail("a class within a class");
-      const size_t begin = at_;
-      if (pattern_[at_] != '\\') {
-        copy(1);
-        continue;
+    const auto set = [&](std::string_view members, bool is_negated) {
+      if (is_negated) {
+        items.others.push_back(cat("[^", members, "]"));
+      } else {
+        items.members += members;
       }
-      const bool is_set = next_is("\\s") || next_is("\\p") || next_is("\\P");
-      escape(Inside::kClass);
-      const bool ends_a_range = begin > first && pattern_[begin - 1] == '-';
-      const bool begins_a_range = next_is("-") && at_ + 1 < pattern_.size() && pattern_[at_ + 1] != ']';
-      if (is_set && (ends_a_range || begins_a_range)) fail("a range to or from a set of characters");
+      at_ += 2;
+      return true;
+    };
+    switch (letter) {
+      case 's':
+      case 'S':
+        return set(kWhiteSpace, letter == 'S');
+      case 'w':
+      case 'W':
+        return set(kWord, letter == 'W');
+      case 'd':
+      case 'D':
+        return set(R"(\p{Nd})", letter == 'D');
+      case 'p':
+      case 'P':
+        items.members += property();
+        return true;
+      case 'x':
+      case 'u':
+        items.members += code_point(letter);
+        return false;
+      default:
+        break;
     }
-    if (at_ == first) fail("a class that begins with \"]\"");
-    copy(1);  // the end; where it is missing, PCRE2 says so
+    const bool is_itself = letter > ' ' && letter <= '~' && !is_letter(letter) && !is_digit(letter);
+    if (!is_itself && letter != 'r' && letter != 'n' && letter != 't' && letter != 'f') fail("an escape of this kind");
+    items.members += take(2);
+    return false;
+  }
+
+  /// \x41, \x{1F600}, \u00E9. A byte above \x7F would be a part of a character.
+  std::string code_point(char letter) {
+    const size_t open = letter == 'x' && next_is("\\x{") ? 1 : 0;
+    size_t end = at_ + 2 + open;
+    const size_t begin = end;
+    const size_t most = open != 0 ? 8 : letter == 'x' ? 2 : 4;
+    while (end < pattern_.size() && end - begin < most && is_hex_digit(pattern_[end])) ++end;
+    const std::string digits(pattern_.substr(begin, end - begin));
+    const bool is_closed = open == 0 || (end < pattern_.size() && pattern_[end] == '}');
+    if (digits.empty() || !is_closed || (open == 0 && digits.size() != most)) fail("an escape of this kind");
+    const unsigned long value = std::stoul(digits, nullptr, 16);
+    if (value > 0x10FFFF || (value >= 0xD800 && value <= 0xDFFF) || (letter == 'x' && open == 0 && value > 0x7F))
+      fail("a number that is no character's");
+    at_ = end + open;
+    return cat("\\x{", digits, "}");
+  }
+
+  /// \p{L}, \P{Lu}, \p{^L}, \p{Han}.
+  std::string property() {
+    constexpr std::string_view kCategories = "CLMNPSZ";
+    const size_t end = std::min(pattern_.find('}', at_), pattern_.size());
+    std::string_view name = pattern_.substr(at_, end - at_);  // "\p{Lu"
+    if (name.size() < 4 || name[2] != '{') fail("a property other than a general category or a script");
+    bool is_negated = name[1] == 'P';
+    name.remove_prefix(3);
+    if (name.front() == '^') {
+      is_negated = !is_negated;
+      name.remove_prefix(1);
+    }
+    const bool is_category = !name.empty() && name.size() <= 2 && kCategories.find(name[0]) != std::string_view::npos &&
+                             (name.size() == 1 || (name[1] >= 'a' && name[1] <= 'z'));
+    const bool is_script = std::find(kScripts.begin(), kScripts.end(), name) != kScripts.end();
+    if (!is_category && !is_script) fail("a property other than a general category or a script");
+    at_ = end + 1;
+    return cat(is_negated ? "\\P{" : "\\p{", is_script ? kScript : "", name, "}");
+  }
+
+  /// A class as an expression of PCRE2 that matches one character. Oniguruma's hold classes and intersections (&&).
+  std::string character_class() {
+    if (++depth_ > kDeepest) fail("a class within so many classes");
+    const bool is_negated = next_is("[^");
+    take(is_negated ? 2 : 1);
+    if (next_is("]")) fail("a class that begins with \"]\"");
+    std::string operands;
+    ClassItems items = class_items();
+    while (next_is("&&")) {
+      if (items.is_empty()) fail("an intersection with nothing");
+      take(2);
+      if (next_is("^")) fail("\"^\" after &&");
+      operands += cat("(?=", items.expression(), ")");
+      items = class_items();
+    }
+    if (!next_is("]")) return cat("[", items.members);  // PCRE2 says that the end is missing
+    if (items.is_empty()) fail("an intersection with nothing");
+    take(1);
+    --depth_;
+    if (operands.empty() && items.others.empty()) return cat(is_negated ? "[^" : "[", items.members, "]");
+    const std::string whole = cat("(?:", operands, items.expression(), ")");
+    return is_negated ? cat("(?:(?!", whole, ")(?s:.))") : whole;
+  }
+
+  /// What an item of a class may be to a "-" behind it.
+  enum class Before { kNothing, kCharacter, kHyphen, kSet };
+
+  /// What stands up to the class's end or the next "&&".
+  ClassItems class_items() {
+    ClassItems items;
+    Before before = Before::kNothing;
+    while (at_ < pattern_.size() && !next_is("]") && !next_is("&&")) {
+      if (next_is("[:")) fail("a class of POSIX");
+      const size_t begin = at_;
+      const bool is_hyphen = next_is("-");
+      bool is_set = next_is("[");
+      if (is_set) {
+        add_class(items);
+      } else if (next_is("\\")) {
+        is_set = class_escape(items);
+      } else {
+        items.members += take(utf8_bytes(pattern_[at_]));
+      }
+      const bool ranges_from_set = is_hyphen && before == Before::kSet && !ends_class();
+      if (ranges_from_set || (is_set && before == Before::kHyphen)) {
+        at_ = begin;
+        fail("a range to or from a set of characters");
+      }
+      if (is_set) {
+        before = Before::kSet;
+      } else if (before == Before::kHyphen) {
+        before = Before::kNothing;  // a range, from whose end no other one begins
+      } else {
+        before = is_hyphen && before == Before::kCharacter ? Before::kHyphen : Before::kCharacter;
+      }
+    }
+    return items;
+  }
+
+  bool ends_class() const { return at_ >= pattern_.size() || next_is("]") || next_is("&&"); }
+
+  /// A class within a class: its members are the outer one's, unless it is more than a list, or a "-" at its edge would
+  /// make a range there.
+  void add_class(ClassItems& items) {
+    const std::string inner = character_class();
+    const bool is_list = inner.starts_with('[') && !inner.starts_with("[^") && !inner.starts_with("[-") &&
+                         !inner.ends_with("-]") && !items.members.ends_with('-');
+    if (is_list) {
+      items.members += inner.substr(1, inner.size() - 2);
+    } else {
+      items.others.push_back(inner);
+    }
   }
 
   void group() {
-    constexpr std::array<std::string_view, 3> kKinds{"(?:", "(?=", "(?!"};
+    constexpr std::array<std::string_view, 6> kKinds{"(?:", "(?=", "(?!", "(?>", "(?<=", "(?<!"};
     if (next_is("(?i:")) return literals_of_any_case();
     const auto kind = std::find_if(kKinds.begin(), kKinds.end(), [&](std::string_view text) { return next_is(text); });
     if (kind == kKinds.end() && (next_is("(?") || next_is("(*"))) fail("a group of this kind");
@@ -150,9 +312,12 @@ class PatternReader {
     copy(end + 1 - at_);
   }
 
+  static constexpr int kDeepest = 8;
+
   std::string_view pattern_;
   std::string_view where_;
   size_t at_ = 0;
+  int depth_ = 0;  ///< classes that are open
   std::string out_;
 };
 

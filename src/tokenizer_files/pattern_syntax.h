@@ -7,8 +7,10 @@
 namespace lancet {
 
 /// `pattern` in the spelling of PCRE2 (flags UTF and UCP) with which it matches what Oniguruma matches. Only the part
-/// of the syntax in which the two agree, or can be made to: literals, \r \n \t, \s \S, general categories (\p{L},
-/// \P{Lu}), classes of these, groups, (?:...), (?i:letters and lists of them), look-ahead, alternatives, ? * + {m,n}.
+/// of the syntax in which the two agree, or can be made to: literals, . ^ $ \A \z \b, \r \n \t \f, \x41 \x{1F600}
+/// \u00E9, \s \w \d and their opposites, general categories and some scripts (\p{L}, \P{Lu}, \p{Han}), classes of these
+/// with classes and intersections within ([a-z&&[^m]]), groups, (?:...), (?>...), (?i:letters and lists of them),
+/// look-ahead, look-behind, alternatives, \1, ? * + {m,n}.
 /// Throws: TokenizerError "where: ..." that names what is not supported and its byte position.
 std::string to_pcre2(std::string_view pattern, std::string_view where);
 

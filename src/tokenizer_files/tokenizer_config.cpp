@@ -5,6 +5,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "characters.h"
 #include "lancet/core/strings.h"
 #include "lancet/tokenizer_files/json_node.h"
 
@@ -115,9 +116,7 @@ AddedToken parse_added_token(const JsonNode& node, TokenId id) {
   token.id = id;
   token.content = node.at("content").text();
   if (token.content.empty()) node.at("content").fail("an empty token");
-  if (node.find_boolean("single_word").value_or(false)) {
-    node.at("single_word").fail(cat("true (token \"", token.content, "\") is not supported"));
-  }
+  token.single_word = node.find_boolean("single_word").value_or(false);
   token.lstrip = node.find_boolean("lstrip").value_or(false);
   token.rstrip = node.find_boolean("rstrip").value_or(false);
   token.special = node.find_boolean("special").value_or(false);
@@ -126,6 +125,13 @@ AddedToken parse_added_token(const JsonNode& node, TokenId id) {
 }
 
 namespace {
+
+/// Where the character before `at` begins.
+size_t character_before(std::string_view text, size_t at) {
+  do --at;
+  while (at > 0 && !begins_character(text[at]));
+  return at;
+}
 
 size_t white_space_after(std::string_view text, size_t at) {
   while (at < text.size()) {
@@ -138,12 +144,17 @@ size_t white_space_after(std::string_view text, size_t at) {
 
 size_t white_space_before(std::string_view text, size_t at, size_t limit) {
   while (at > limit) {
-    size_t lead = at - 1;
-    while (lead > limit && !begins_character(text[lead])) --lead;
+    const size_t lead = character_before(text, at);
     if (!is_white_space(decode_utf8_at(text, lead).value)) break;
     at = lead;
   }
   return at;
+}
+
+bool stands_alone(std::string_view text, size_t begin, size_t end) {
+  const bool goes_on_before = begin > 0 && is_word_character(decode_utf8_at(text, character_before(text, begin)).value);
+  const bool goes_on_behind = end < text.size() && is_word_character(decode_utf8_at(text, end).value);
+  return !goes_on_before && !goes_on_behind;
 }
 
 uint64_t step_from(uint32_t node, char byte) { return uint64_t{node} << 8 | static_cast<uint8_t>(byte); }
@@ -181,6 +192,10 @@ std::vector<TextPart> AddedTokenFinder::split(std::string_view text) const {
     const auto [token, match_end] = longest_at(text, at);
     if (token == nullptr) {
       ++at;
+      continue;
+    }
+    if (token->single_word && !stands_alone(text, at, match_end)) {
+      at = match_end;  // the library looks no further within a match that it drops
       continue;
     }
     const size_t begin = token->lstrip ? white_space_before(text, at, done) : at;

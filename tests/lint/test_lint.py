@@ -345,7 +345,7 @@ def size_problems(sources):
 
 FOLDER_FILES, FOLDER_LINES = 30, 2500
 # Folders of a library that are subjects of their own: they count for themselves. Which may include which, circles say.
-SUB_ROOMS = {PurePosixPath(folder) for folder in ("models/families", "models/families/llama", "models/families/gemma", "models/families/gpt", "models/families/hybrids", "models/blocks", "models/mixers", "models/loading", "src/cli/commands", "src/cli/edits", "src/cli/servers", "src/kernels/attention", "src/kernels/device", "src/quant/pack", "src/serve/openai", "src/eval/protocols")}
+SUB_ROOMS = {PurePosixPath(folder) for folder in ("models/families", "models/families/llama", "models/families/gemma", "models/families/gpt", "models/families/hybrids", "models/blocks", "models/mixers", "models/loading", "src/cli/commands", "src/cli/edits", "src/cli/servers", "src/kernels/attention", "src/kernels/device", "src/quant/pack", "src/serve/openai", "src/eval/protocols", "src/text/steps")}
 
 
 def folder_problems(sources):

@@ -1,48 +1,47 @@
-// Cuts text into the words that BPE merges: a pattern's matches, and what lies between them.
+// Cuts text into the words that a tokenizer's model sees: a pattern's matches, and the gaps between them.
 #pragma once
 
-#include <cstddef>
-#include <memory>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
+
+#include "lancet/tokenizer_files/text_pattern.h"
 
 namespace lancet {
 
-/// Half-open range of bytes.
-struct TextPiece {
-  size_t begin = 0;
-  size_t end = 0;
+/// What delimiters become. Named as in tokenizer.json.
+enum class SplitBehavior {
+  kRemoved,             ///< dropped
+  kIsolated,            ///< a piece each
+  kMergedWithPrevious,  ///< each joins the gap before it
+  kMergedWithNext,      ///< each joins the gap behind it
+  kContiguous,          ///< those next to each other become one piece
 };
 
-/// What matches and the gaps between them become. Named as in tokenizer.json.
-enum class SplitBehavior {
-  kIsolated,            ///< a piece each
-  kMergedWithPrevious,  ///< a match joins the gap before it
-  kRemovedMatches,      ///< matches are dropped
-  kRemovedGaps,         ///< gaps are dropped ("Removed", inverted)
+/// Which part of a text is the delimiter.
+enum class SplitDelimiter {
+  kMatches,
+  kGaps,  ///< `invert: true`: the pattern matches words, and what lies between them delimits
 };
 
 class SplitPattern {
  public:
-  /// A regular expression. Throws: TokenizerError "where: ..." for one that cannot be read or may match nothing.
-  static SplitPattern regex(std::string_view pattern, SplitBehavior behavior, std::string_view where);
-  /// `text` itself, which is not empty.
-  static SplitPattern literal(std::string_view text, SplitBehavior behavior, std::string_view where);
+  SplitPattern(TextPattern pattern, SplitBehavior behavior, SplitDelimiter delimiter = SplitDelimiter::kMatches)
+      : pattern_(std::move(pattern)), behavior_(behavior), delimiter_(delimiter) {}
 
   /// Appends the pieces of text[piece.begin, piece.end), in order. The piece is all that the pattern sees: look-ahead
   /// does not go beyond. `text` is valid UTF-8, and the piece does not cut a character. Thread-safe.
   void cut(std::string_view text, TextPiece piece, std::vector<TextPiece>& out) const;
 
  private:
-  class Compiled;
-  SplitPattern(std::shared_ptr<const Compiled> compiled, SplitBehavior behavior);
-
-  std::shared_ptr<const Compiled> compiled_;
+  TextPattern pattern_;
   SplitBehavior behavior_;
+  SplitDelimiter delimiter_;
 };
 
-/// The pieces when each pattern cuts the pieces of the one before it.
-std::vector<TextPiece> cut_text(std::string_view text, std::span<const SplitPattern> patterns);
+/// The pieces of all `pieces`, each cut by `pattern`.
+std::vector<TextPiece> cut_pieces(std::string_view text, std::span<const TextPiece> pieces,
+                                  const SplitPattern& pattern);
 
 }  // namespace lancet

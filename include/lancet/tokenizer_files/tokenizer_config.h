@@ -21,14 +21,14 @@ namespace lancet {
 struct AddedToken {
   TokenId id = 0;
   std::string content;
-  bool lstrip = false;      ///< takes the white space before it
-  bool rstrip = false;      ///< takes the white space after it
-  bool normalized = false;  ///< its normalised content is looked for in the normalised text
-  bool special = false;     ///< left out by decode
+  bool single_word = false;  ///< not where a word goes on before or behind it
+  bool lstrip = false;       ///< takes the white space before it
+  bool rstrip = false;       ///< takes the white space after it
+  bool normalized = false;   ///< its normalised content is looked for in the normalised text
+  bool special = false;      ///< left out by decode
 };
 
-/// Parses {"content", "lstrip", ...}; other keys are the caller's to judge. Fails where the content is empty, and for
-/// single_word: true.
+/// Parses {"content", "lstrip", ...}; other keys are the caller's to judge. Fails where the content is empty.
 AddedToken parse_added_token(const JsonNode& node, TokenId id);
 
 struct TokenizerConfig {

@@ -1,6 +1,5 @@
-// tokenizer.json (Hugging Face tokenizers, version 1.0) as a plain struct, for BPE of the SentencePiece kind and of the
-// byte level. Strict: a component, key or value that is not understood is an error that names it, because each of them
-// changes ids.
+// tokenizer.json (Hugging Face tokenizers, version 1.0) as a plain struct. Strict: a component, key or value that is
+// not understood is an error that names it, because each of them changes ids.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +15,8 @@
 
 #include "lancet/core/token_id.h"
 #include "lancet/tokenizer_files/json_node.h"
-#include "lancet/tokenizer_files/split_pattern.h"
 #include "lancet/tokenizer_files/tokenizer_config.h"
+#include "lancet/tokenizer_files/tokenizer_steps.h"
 
 namespace lancet {
 
@@ -39,59 +38,29 @@ std::optional<std::pair<std::string, std::string>> parse_merge_line(std::string_
 /// The first line of a merges.txt, which some wrote into a tokenizer.json too.
 bool is_merges_version(std::string_view line);
 
-struct PrependStep {
-  std::string text;
-};
-struct ReplaceStep {
-  std::string pattern;
-  std::string content;
-};
-struct NfcStep {};
-using NormalizerStep = std::variant<PrependStep, ReplaceStep, NfcStep>;
-
-enum class PrependScheme { kAlways, kFirst, kNever };
-struct Metaspace {
-  std::string replacement;  ///< one character
-  PrependScheme prepend = PrependScheme::kAlways;
-  bool split = true;  ///< cut before each replacement
-};
-
-/// Words by patterns alone.
-struct Splits {
-  std::vector<SplitPattern> patterns;  ///< each cuts within the words of the one before
-};
-
-/// The model sees a character for each byte (byte_alphabet.h).
-struct ByteLevel {
-  Splits splits;
-  bool add_prefix_space = false;  ///< a space comes before a text that does not begin with one
-};
-
-struct ByteFallbackStep {};
-struct FuseStep {};
-struct StripStep {
-  std::string content;  ///< one character
-  int64_t start = 0;
-  int64_t stop = 0;
-};
-struct ByteLevelStep {};
-using DecoderStep = std::variant<ReplaceStep, ByteFallbackStep, FuseStep, StripStep, Metaspace, ByteLevelStep>;
-
 struct BpeSpec {
   Vocabulary vocabulary;
   std::vector<std::pair<std::string, std::string>> merges;  ///< pairs in the order of their ranks
   std::optional<std::string> unk_token;
+  std::string continuing_subword_prefix;  ///< stands before each character of a word but the first
+  std::string end_of_word_suffix;         ///< stands behind a word's last character
   bool byte_fallback = false;
   bool fuse_unk = false;
   bool ignore_merges = false;  ///< a word that is in the vocabulary is taken whole
+};
+
+struct UnigramSpec {
+  std::vector<std::pair<std::string, double>> pieces;  ///< by id, with their logarithms of probabilities
+  std::optional<TokenId> unk;
+  bool byte_fallback = false;
 };
 
 /// A tokenizer as data, whichever files it is from.
 struct TokenizerJson {
   std::vector<AddedToken> added_tokens;
   std::vector<NormalizerStep> normalizer;
-  std::variant<std::monostate, Metaspace, Splits, ByteLevel> pre_tokenizer;
-  BpeSpec model;
+  std::vector<PreTokenizerStep> pre_tokenizer;
+  std::variant<BpeSpec, UnigramSpec> model;
   std::vector<TokenId> prefix;           ///< special tokens before the text
   std::vector<TokenId> suffix;           ///< and after it
   std::optional<std::string> bos_token;  ///< token where tokenizer_config.json names none

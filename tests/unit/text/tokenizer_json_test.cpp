@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include "lancet/core/error.h"
+#include "lancet/core/reporter.h"
 #include "support/text_fixture.h"
 
 namespace lancet {
@@ -24,16 +25,17 @@ std::string error_with(const char* place, const json& value) {
 json type(const char* name) { return {{"type", name}}; }
 
 TEST(TokenizerJson, RefusesOtherModels) {
-  for (const char* name : {"WordPiece", "Unigram", "WordLevel"}) {
-    EXPECT_TRUE(contains(error_with("/model", type(name)), {"model.type", name, "supported: BPE"}));
+  for (const char* name : {"WordPiece", "WordLevel"}) {
+    EXPECT_TRUE(contains(error_with("/model", type(name)), {"model.type", name, "supported: BPE, Unigram"}));
   }
 }
 
 TEST(TokenizerJson, NamesComponentsThatItDoesNotKnow) {
-  EXPECT_TRUE(contains(error_with("/normalizer/normalizers/1", type("NFD")),
-                       {"normalizer.normalizers[1].type: \"NFD\"", "supported: Sequence, Prepend, Replace, NFC"}));
-  EXPECT_TRUE(contains(error_with("/pre_tokenizer", type("Whitespace")), {"pre_tokenizer.type: \"Whitespace\""}));
-  EXPECT_TRUE(contains(error_with("/post_processor", type("BertProcessing")), {"\"BertProcessing\""}));
+  EXPECT_TRUE(contains(error_with("/normalizer/normalizers/1", type("Reverse")),
+                       {"normalizer.normalizers[1].type: \"Reverse\"", "supported: Sequence, Prepend, Replace, NFC"}));
+  EXPECT_TRUE(contains(error_with("/pre_tokenizer", type("UnicodeScripts")),
+                       {"pre_tokenizer.type: \"UnicodeScripts\"", "Digits, Punctuation"}));
+  EXPECT_TRUE(contains(error_with("/post_processor", type("Wrap")), {"\"Wrap\"", "RobertaProcessing"}));
   EXPECT_TRUE(contains(error_with("/decoder/decoders/2", type("CTC")), {"decoder.decoders[2].type: \"CTC\""}));
 }
 
@@ -49,10 +51,14 @@ TEST(TokenizerJson, NamesKeysThatItDoesNotKnow) {
 
 TEST(TokenizerJson, RefusesSettingsThatWouldChangeIds) {
   EXPECT_TRUE(contains(error_with("/model/dropout", 0.1), {"model.dropout"}));
-  EXPECT_TRUE(contains(error_with("/model/end_of_word_suffix", "</w>"), {"model.end_of_word_suffix"}));
-  EXPECT_TRUE(contains(error_with("/added_tokens/0/single_word", true), {"added_tokens[0].single_word"}));
-  const json regex = {{"Regex", " +"}};
-  EXPECT_TRUE(contains(error_with("/normalizer/normalizers/1/pattern", regex), {"regular expression"}));
+  EXPECT_TRUE(contains(error_with("/model/continuing_subword_prefix", "##"),
+                       {"model.merges[0]", "does not begin with the continuing_subword_prefix \"##\""}));
+  const json regex = {{"Regex", "(?i)a"}};
+  EXPECT_TRUE(contains(error_with("/normalizer/normalizers/1/pattern", regex), {"pattern.Regex", "not supported"}));
+  EXPECT_TRUE(
+      contains(error_with("/pre_tokenizer", {{"type", "FixedLength"}, {"length", 0}}), {"pre_tokenizer.length"}));
+  EXPECT_TRUE(contains(error_with("/pre_tokenizer", {{"type", "Punctuation"}, {"behavior", "Kept"}}),
+                       {"pre_tokenizer.behavior", "MergedWithNext"}));
   EXPECT_TRUE(contains(error_with("/version", "2.0"), {"version: expected 1.0"}));
   const json metaspace = {
       {"type", "Metaspace"}, {"replacement", "▁"}, {"prepend_scheme", "first"}, {"add_prefix_space", false}};
@@ -87,12 +93,67 @@ TEST(TokenizerJson, RefusesMergesThatDoNotFitTheVocabulary) {
 
 TEST(TokenizerJson, RefusesIdsThatContradictEachOther) {
   EXPECT_TRUE(contains(error_with("/model/vocab/P", 3), {"the id 3 has two pieces"}));
-  EXPECT_TRUE(contains(error_with("/added_tokens/1/id", 2), {"\"<s>\" has id 2"}));
   EXPECT_TRUE(contains(error_with("/model/vocab/x", 2000000000), {"largest id is 2000000000"}));
   EXPECT_TRUE(contains(error_with("/model/vocab/x", 3000000000), {"model.vocab.x"}));
   EXPECT_TRUE(contains(error_with("/model/vocab/x", -1), {"model.vocab.x"}));
-  EXPECT_TRUE(contains(error_with("/added_tokens/1/id", int64_t{1} << 60), {"largest id"}));
   EXPECT_TRUE(contains(error_with("/post_processor/special_tokens/<s>/ids/0", 7777), {"7777"}));
+}
+
+/// As the tokenizers library does, which does not look at the ids that the file gives them.
+TEST(TokenizerJson, NumbersAddedTokensByTheVocabularyAndTheFilesOrder) {
+  class Listener final : public Reporter {
+   public:
+    std::string warnings;
+
+   private:
+    void on_log(LogLevel, std::string_view text) override { warnings += text; }
+    void on_progress(const StageProgress&) override {}
+  };
+  Listener listener;
+  const ReporterScope scope(listener);
+  json spec = tiny_spec();
+  spec["added_tokens"][1]["id"] = 2;  // "<s>", a piece with the id 1
+  for (const auto& [content, id] : {std::pair("[B]", 9001), std::pair("[A]", 9000)}) {
+    json token = spec["added_tokens"][0];
+    token["content"] = content;
+    token["id"] = id;
+    spec["added_tokens"].push_back(token);
+  }
+  const auto tokenizer = open_spec(spec);
+  const auto n_pieces = static_cast<TokenId>(spec["model"]["vocab"].size());
+  EXPECT_EQ(tokenizer->ids("<s>[A][B]", SpecialTokens::kNone), (std::vector<TokenId>{1, n_pieces + 1, n_pieces}));
+  EXPECT_TRUE(contains(listener.warnings,
+                       {"tokenizer.json: added_tokens", "\"<s>\" (2 there, 1 here)", "\"[B]\" (9001 there"}));
+}
+
+TEST(TokenizerJson, RefusesDamagedPrecompiledMaps) {
+  const auto with = [](const char* charsmap) {
+    return error_with("/normalizer", {{"type", "Precompiled"}, {"precompiled_charsmap", charsmap}});
+  };
+  EXPECT_TRUE(contains(with("%%"), {"normalizer.precompiled_charsmap: not base64"}));
+  EXPECT_TRUE(contains(with("AA=="), {"shorter than its length field"}));
+  EXPECT_TRUE(contains(with("/////w=="), {"the length of its table does not fit its size"}));
+  EXPECT_TRUE(contains(with("AAAAAA=="), {"its table is empty"}));
+  EXPECT_EQ(with("BAAAAP////8="), "no error");  // leads out of itself, which only a text shows
+}
+
+TEST(TokenizerJson, RefusesUnigramModelsThatDoNotFit) {
+  const auto with = [](const json& changes) {
+    json model =
+        json::parse(R"({"type": "Unigram", "unk_id": 0, "vocab": [["<unk>", 0.0], ["a", -1.5], ["<s>", -2]]})");
+    model.update(changes);
+    json spec = tiny_spec();
+    spec["model"] = model;
+    spec["added_tokens"] = json::array();
+    spec["post_processor"] = nullptr;
+    return error_of<TokenizerError>([&] { open_spec(spec)->ids("ab"); });
+  };
+  EXPECT_EQ(with(json::object()), "no error");
+  EXPECT_TRUE(contains(with({{"unk_id", 3}}), {"model.unk_id: no piece has the id 3 (3 pieces)"}));
+  EXPECT_TRUE(contains(with({{"unk_id", nullptr}}), {"no piece has the character", "model.unk_id"}));
+  EXPECT_TRUE(contains(with({{"vocab", json::array({json::array({"a", "b"})})}}),
+                       {"model.vocab[0]: expected a piece and its score"}));
+  EXPECT_TRUE(contains(with({{"alpha", 0.1}}), {"model.alpha"}));
 }
 
 TEST(TokenizerJson, RefusesTemplatesWithoutThePlaceOfTheText) {

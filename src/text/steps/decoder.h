@@ -1,0 +1,17 @@
+// Pieces back to text by the decoder of a tokenizer.json.
+// Source: Hugging Face tokenizers, decoders/.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lancet/tokenizer_files/tokenizer_steps.h"
+
+namespace lancet {
+
+/// Runs the steps over the pieces and joins what is left. Throws: TokenizerError where a step makes more text than any
+/// real decoder does.
+std::string decode_pieces(std::span<const DecoderStep> steps, std::vector<std::string> pieces);
+
+}  // namespace lancet
