@@ -216,12 +216,6 @@ std::set<std::string> known_names(const ModelConfig& config, const std::vector<W
 
 }  // namespace
 
-std::string renamed(const std::string& name, std::span<const NamePrefix> prefixes) {
-  for (const NamePrefix& prefix : prefixes)
-    if (name.starts_with(prefix.from)) return cat(prefix.to, std::string_view(name).substr(prefix.from.size()));
-  return name;
-}
-
 int64_t WeightSpec::size() const { return product(shape); }
 
 std::vector<std::string> WeightSpec::tensor_names() const {
