@@ -55,7 +55,7 @@ def test_a_stopped_comparison_goes_on_after_the_methods_that_were_done(lancet, h
         assert f"what was finished is kept ({place}), and the same command goes on from there; done: memit, quick" in err, err
     assert not lancet.out.exists()
     # the third method is quick now: the two that were done are the same
-    job = compare_job(lancet, QUICK | {"slow": SLOW["slow"] | {"steps": 2}})
+    job = compare_job(lancet, QUICK | {"slow": SLOW["slow"] | {"steps": 3}})
     before = [path.stat().st_mtime_ns for path in kept(lancet)]
     again = lancet.run("compare", lancet.write(job))
     assert again.returncode == 0, again.stderr
@@ -77,7 +77,7 @@ def test_another_job_method_model_or_file_does_not_take_what_was_done(lancet):
     corpus.write_bytes((DATA / "requests" / "demo-corpus.txt").read_bytes())
     job = compare_job(lancet, QUICK | SLOW, statistics__corpus=str(corpus))
     stop_after(lancet, "compare", job, 2, signal.SIGKILL)
-    quick_end = {"slow": SLOW["slow"] | {"steps": 2}}
+    quick_end = {"slow": SLOW["slow"] | {"steps": 3}}
 
     def taken(changed, **more):
         """The methods whose runs are taken, of a job that is tried in a copy of what is kept."""
@@ -113,7 +113,7 @@ def test_a_damaged_run_is_named_and_run_again(lancet):
     content = bytearray(damaged.read_bytes())
     content[-10] ^= 1
     damaged.write_bytes(content)
-    again = lancet.run("compare", lancet.write(compare_job(lancet, QUICK | {"slow": SLOW["slow"] | {"steps": 2}})))
+    again = lancet.run("compare", lancet.write(compare_job(lancet, QUICK | {"slow": SLOW["slow"] | {"steps": 3}})))
     assert again.returncode == 0 and again.stderr.count(OF_BEFORE) == 1, again.stderr
     assert re.search(rf"warning: the finished run of \w+ is not used: {re.escape(str(damaged))}: ", again.stderr), again.stderr
 
