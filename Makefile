@@ -1,5 +1,5 @@
 # make demo: from a bare machine to an edited model.   make test: everything that is checked.
-.PHONY: setup setup-test setup-full build demo test test-full bench bundle gpu-kit wheel wheels image lint clean help
+.PHONY: setup setup-test setup-full build demo check test test-full bench bundle gpu-kit wheel wheels image lint clean help
 .DEFAULT_GOAL := help
 
 VENV := .venv
@@ -13,6 +13,7 @@ export CMAKE_BUILD_PARALLEL_LEVEL
 
 help:
 	@echo "make demo    packages, environment, build, then edit 100 facts of the demo model"
+	@echo "make check   build, then the rules for code and documents, tests of single parts, ten commands on the demo: three minutes"
 	@echo "make test    packages, environment, build, then all tests"
 	@echo "make test-full   the same and what takes many minutes: a fault at every call and in every stage, 1,000 damaged files of each kind,"
 	@echo "                 and programs of others that read what lancet writes (requirements-full.txt, llama.cpp's server)"
@@ -61,6 +62,11 @@ test:
 	cmake -S . -B $(BUILD) -DLANCET_PYTHON=ON
 	cmake --build $(BUILD)
 	ctest --test-dir $(BUILD) --parallel $(TESTS_AT_ONCE) --output-on-failure --no-tests=error
+
+# What is worth running after each change: suites with the label `fast` (tests/CMakeLists.txt).
+check: setup-test $(BUILD)/build.ninja
+	cmake --build $(BUILD) --target lancet sanitized_tests unit_tests
+	ctest --test-dir $(BUILD) --label-regex '^fast$$' --parallel $(TESTS_AT_ONCE) --output-on-failure --no-tests=error
 
 test-full: export LANCET_TEST_FULL := 1
 test-full: setup-full test

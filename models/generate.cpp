@@ -83,6 +83,7 @@ bool GenerateBatch::next(std::vector<std::vector<TokenId>>& out) {
     if (done_[i] || accept(left_[i], chosen_[i], out[static_cast<size_t>(left_[i])])) continue;
     done_[i] = true;
     ++n_done_;
+    if (options_.on_end) options_.on_end(left_[i]);
   }
   const auto n_rows = static_cast<int64_t>(left_.size());
   if (n_done_ == n_rows) return false;

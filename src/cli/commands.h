@@ -13,6 +13,7 @@
 #include "lancet/job/job_config.h"
 #include "lancet/job_setup/parse_job.h"
 #include "lancet/runtime/problem.h"
+#include "lancet/studies/finished_runs.h"
 
 namespace lancet::cli {
 
@@ -78,6 +79,10 @@ ExitCode run_as_rank(const RankArguments& ranks, const Output& output,
 
 /// Makes a signal that ends the program say what is kept of the job's work, from here on. On root.
 void say_what_is_kept(const JobConfig& job, Communicator& communicator);
+
+/// Likewise of a study, which also says which of its runs are done. Returns where it keeps them. `folder`: empty for
+/// the one beside the job's output.
+KeptRuns say_which_runs_are_kept(const JobConfig& job, Communicator& communicator, std::filesystem::path folder = {});
 
 /// A job as the command line gives it: a file, or the parts of a one-line job, and overrides.
 struct JobArguments {

@@ -46,7 +46,8 @@ constexpr std::string_view kEnd = R"(  esac
   fi
 }
 
-complete -F _lancet lancet
+# commands in the order of lancet --help, where bash is 4.4 or later
+complete -o nosort -F _lancet lancet 2> /dev/null || complete -F _lancet lancet
 )";
 
 /// "edit --model"|"eval --model"

@@ -44,6 +44,7 @@ CompletedCommand completed(const CLI::App& app, const std::string& path) {
   made.path = path;
   made.name = app.get_name();
   made.help = first_line(app.get_description());
+  made.group = app.get_group();
   for (const CLI::Option* option : app.get_options()) {
     if (option->get_group().empty()) continue;  // hidden
     CompletedOption one = completed_option(*option);

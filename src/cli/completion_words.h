@@ -23,6 +23,7 @@ struct CompletedCommand {
   std::string path;  ///< "import hparams"; of the program itself ""
   std::string name;
   std::string help;
+  std::string group;  ///< heading of --help below which it stands
   std::vector<CompletedOption> options, positionals;
   std::vector<CompletedCommand> commands;
 };

@@ -53,14 +53,25 @@ std::string option_line(const CompletedOption& option, const std::string& name) 
   return cat("    '", others, name, "[", quoted_part(option.help), "]", action_of(option), "' \\\n");
 }
 
-std::string commands_function(const CompletedCommand& command) {
-  std::string rows, cases;
-  for (const CompletedCommand& below : command.commands) {
-    rows += cat("    '", quoted_part(below.name), ":", quoted_part(below.help), "'\n");
-    cases += cat("        ", below.name, ") ", function_of(below), " ;;\n");
+/// The commands below their headings, as --help has them.
+std::string described_commands(const std::vector<CompletedCommand>& commands) {
+  std::string text;
+  for (size_t i = 0; i < commands.size();) {
+    const std::string& group = commands[i].group;
+    text += "      commands=(\n";
+    for (; i < commands.size() && commands[i].group == group; ++i)
+      text += cat("        '", quoted_part(commands[i].name), ":", quoted_part(commands[i].help), "'\n");
+    text += cat("      )\n      _describe -t 'commands-", i, "' '", quoted_part(group), "' commands\n");
   }
-  return cat("    '1: :->command' '*:: :->rest' && return\n  case $state in\n    command)\n      commands=(\n", rows,
-             "      )\n      _describe command commands ;;\n    rest)\n      case $words[1] in\n", cases,
+  return text;
+}
+
+std::string commands_function(const CompletedCommand& command) {
+  std::string cases;
+  for (const CompletedCommand& below : command.commands)
+    cases += cat("        ", below.name, ") ", function_of(below), " ;;\n");
+  return cat("    '1: :->command' '*:: :->rest' && return\n  case $state in\n    command)\n",
+             described_commands(command.commands), "      ;;\n    rest)\n      case $words[1] in\n", cases,
              "      esac ;;\n  esac\n");
 }
 

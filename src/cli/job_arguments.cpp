@@ -4,10 +4,13 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <memory>
+#include <mutex>
 
 #include "commands.h"
 #include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
+#include "lancet/io/unfinished_folder.h"
 #include "lancet/job_setup/parse_job.h"
 #include "lancet/pipeline/edit_job.h"
 #include "terminal.h"
@@ -172,6 +175,36 @@ std::vector<std::string> commands_on_ranks(const CLI::App& app) {
 
 void say_what_is_kept(const JobConfig& job, Communicator& communicator) {
   if (communicator.is_root()) set_stop_words([kept = KeptWork(job)] { return kept.text(); });
+}
+
+namespace {
+
+/// Names of runs that a study has kept, for the thread that speaks at the end.
+class KeptNames {
+ public:
+  void add(const std::string& name) {
+    const std::lock_guard lock(mutex_);
+    names_.push_back(name);
+  }
+  /// "; done: memit, alphaedit".
+  std::string text() const {
+    const std::lock_guard lock(mutex_);
+    return names_.empty() ? "" : cat("; done: ", join(names_));
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<std::string> names_;
+};
+
+}  // namespace
+
+KeptRuns say_which_runs_are_kept(const JobConfig& job, Communicator& communicator, std::filesystem::path folder) {
+  if (folder.empty()) folder = unfinished_folder(job.output->dir);
+  auto names = std::make_shared<KeptNames>();
+  if (communicator.is_root())
+    set_stop_words([kept = KeptWork(job, folder), names] { return kept.text() + names->text(); });
+  return {.folder = folder, .on_kept = [names](const std::string& name) { names->add(name); }};
 }
 
 Problem problem_of(const std::exception_ptr& error) {

@@ -31,33 +31,59 @@ constexpr const char* kFooter =
     "A job file to start from: lancet init --model DIR; every key: docs/options.md.";
 
 constexpr size_t kShownArgument = 80;  ///< bytes
+// The commands by what people do with them; docs/commands.md and the shells' completion follow.
+constexpr const char* kEditing = "Change what a model knows";
+constexpr const char* kMeasuring = "Ask, measure and compare models";
+constexpr const char* kPreparing = "Prepare a job";
+constexpr const char* kHandingOver = "Hand a model over to others";
+constexpr const char* kAround = "Processes, shells and help";
 
 struct Command {
   std::string_view name;
   void (*add)(CLI::App& app, Action& action);
+  const char* group;
   bool describes_others = false;
 };
 /// The order is that of --help.
-constexpr Command kCommands[] = {{"edit", add_edit},           {"erase", add_erase},
-                                 {"eval", add_eval},           {"log", add_log},
-                                 {"apply", add_apply},         {"undo", add_undo},
-                                 {"merge", add_merge},         {"stats", add_stats},
-                                 {"compare", add_compare},     {"completion", add_completion, true},
-                                 {"diff", add_diff},           {"doctor", add_doctor},
-                                 {"export", add_export},       {"generate", add_generate},
-                                 {"help", add_help},           {"import", add_import},
-                                 {"init", add_init},           {"inspect", add_inspect},
-                                 {"launch", add_launch, true}, {"plan", add_plan},
-                                 {"presets", add_presets},     {"push", add_push},
-                                 {"quantise", add_quantise},   {"report", add_report},
-                                 {"schema", add_schema},       {"serve", add_serve},
-                                 {"trace", add_trace},         {"tune", add_tune}};
+constexpr Command kCommands[] = {{"edit", add_edit, kEditing},
+                                 {"erase", add_erase, kEditing},
+                                 {"undo", add_undo, kEditing},
+                                 {"merge", add_merge, kEditing},
+                                 {"apply", add_apply, kEditing},
+                                 {"log", add_log, kEditing},
+                                 {"generate", add_generate, kMeasuring},
+                                 {"eval", add_eval, kMeasuring},
+                                 {"compare", add_compare, kMeasuring},
+                                 {"report", add_report, kMeasuring},
+                                 {"diff", add_diff, kMeasuring},
+                                 {"trace", add_trace, kMeasuring},
+                                 {"inspect", add_inspect, kMeasuring},
+                                 {"init", add_init, kPreparing},
+                                 {"doctor", add_doctor, kPreparing},
+                                 {"plan", add_plan, kPreparing},
+                                 {"stats", add_stats, kPreparing},
+                                 {"tune", add_tune, kPreparing},
+                                 {"presets", add_presets, kPreparing},
+                                 {"import", add_import, kPreparing},
+                                 {"schema", add_schema, kPreparing},
+                                 {"serve", add_serve, kHandingOver},
+                                 {"push", add_push, kHandingOver},
+                                 {"export", add_export, kHandingOver},
+                                 {"quantise", add_quantise, kHandingOver},
+                                 {"launch", add_launch, kAround, true},
+                                 {"completion", add_completion, kAround, true},
+                                 {"help", add_help, kAround}};
+
+void add_in_group(const Command& command, CLI::App& app, Action& action) {
+  command.add(app, action);
+  app.get_subcommand(std::string(command.name))->group(command.group);
+}
 
 /// Adds the command that the first word names; all where it names none, or one that describes others.
 void add_commands(CLI::App& app, Action& action, std::string_view word) {
   const auto* named = std::ranges::find(kCommands, word, &Command::name);
-  if (named != std::end(kCommands) && !named->describes_others) return named->add(app, action);
-  for (const Command& command : kCommands) command.add(app, action);
+  if (named != std::end(kCommands) && !named->describes_others) return add_in_group(*named, app, action);
+  for (const Command& command : kCommands) add_in_group(command, app, action);
 }
 
 /// What was printed is a result too: one that did not arrive is an error, whatever command printed it.

@@ -16,10 +16,6 @@ namespace {
 
 constexpr double kRedrawSeconds = 0.1;  ///< ProgressStyle::kLive
 constexpr double kLineSeconds = 10.0;   ///< kLines, also before the first one
-/// Least time and share of the work after which the time left is said.
-constexpr double kLeastSeconds = 2.0, kLeastShare = 0.05;
-
-double seconds_between(StageTime from, StageTime to) { return std::chrono::duration<double>(to - from).count(); }
 
 template <typename... Values>
 std::string formatted(const char* format, Values... values) {
@@ -80,6 +76,11 @@ void Progress::measure_by(std::string name, int64_t pieces) {
   pieces_ = pieces;
 }
 
+void Progress::estimate_by(std::function<WorkSoFar()> work) {
+  const std::lock_guard lock(mutex_);
+  estimate_ = std::move(work);
+}
+
 void Progress::expect_pieces(int64_t more) {
   const std::lock_guard lock(mutex_);
   pieces_ += more;
@@ -99,6 +100,7 @@ void Progress::note(std::string text) {
 void Progress::finish() {
   heartbeat_.reset();  // first: its thread may be waiting for the lock
   const std::lock_guard lock(mutex_);
+  estimate_ = nullptr;
   if (std::exchange(finished_, true) || reporter_.progress_style() == ProgressStyle::kNone) return;
   reporter_.show(now());
 }
@@ -109,21 +111,25 @@ void Progress::draw() {
   if (finished_ || style == ProgressStyle::kNone) return;
   const bool is_live = style == ProgressStyle::kLive;
   const StageTime time = stage_now();
+  if (!estimate_) pace_.note(time, work().done);
   const bool is_first = drawn_ == StageTime{};
   const StageTime last = is_first ? begun_ : drawn_;
   const bool is_due = (is_live && is_first) || seconds_between(last, time) >= (is_live ? kRedrawSeconds : kLineSeconds);
   if (!is_due) return;
   drawn_ = time;
   reporter_.show(now());
+  if (estimate_) pace_.note(time, estimate_().done);  // what an estimate costs is not asked for at each step
 }
 
 StageProgress Progress::now() const {
   return {.stage = stage_, .done = done_, .total = total_, .unit = unit_, .line = line(), .is_finished = finished_};
 }
 
-double Progress::share_done() const {
-  if (pieces_ > 0) return static_cast<double>(pieces_done_) / static_cast<double>(pieces_);
-  return total_ > skipped_ ? static_cast<double>(done_ - skipped_) / static_cast<double>(total_ - skipped_) : 0.0;
+WorkSoFar Progress::work() const {
+  if (estimate_) return estimate_();
+  if (pieces_ > 0)
+    return {.done = static_cast<double>(pieces_done_), .left = static_cast<double>(pieces_ - pieces_done_)};
+  return {.done = static_cast<double>(done_ - skipped_), .left = static_cast<double>(total_ > 0 ? total_ - done_ : 0)};
 }
 
 std::string Progress::line() const {
@@ -135,9 +141,8 @@ std::string Progress::line() const {
   else if (!piece_.empty() && pieces_ > 0)
     out += cat("  ", piece_, " ", pieces_done_, "/", pieces_);
   if (done_ > skipped_ && elapsed > 0) out += "  " + rate_text(static_cast<double>(done_ - skipped_) / elapsed);
-  const double share = share_done();
-  if (!finished_ && elapsed >= kLeastSeconds && share >= kLeastShare && share < 1.0)
-    out += "  " + remaining_text(elapsed * (1.0 - share) / share);
+  if (const std::optional<double> left = finished_ ? std::nullopt : pace_.seconds_left(stage_now(), work()))
+    out += "  " + remaining_text(*left);
   return note_.empty() ? out : out + "  " + note_;
 }
 

@@ -9,6 +9,7 @@
 
 #include "ask_model.h"
 #include "lancet/core/error.h"
+#include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
 #include "lancet/models/batching.h"
 #include "lancet/models/generate.h"
@@ -160,6 +161,12 @@ void answer(const TextKind& kind, std::span<const TextQuestion> texts, const std
   const int64_t longest = *std::max_element(lengths.begin(), lengths.end());
   const RowBatches batches =
       samples ? ranges_of(places.size(), longest) : plan_batches(lengths, {.tokens = kForwardTokens});
+  StepsAhead tokens(std::ssize(places), most);
+  for (size_t i = 0; i < batches.size(); ++i)
+    if (!communicator.is_mine(static_cast<int64_t>(i)))
+      for (const int64_t row : batches[i]) tokens.end(row);
+  Progress progress(questioned.stage, count_own_rows(communicator, batches), "texts");
+  progress.estimate_by([&tokens] { return tokens.work(); });
   const Tensor ids_NX = scatter_rows(communicator, questioned.stage, batches, {at::kLong, Placement::host()},
                                      [&](const std::vector<int64_t>& batch) {
                                        std::vector<GenerateRow> rows;
@@ -168,6 +175,14 @@ void answer(const TextKind& kind, std::span<const TextQuestion> texts, const std
                                          rows.push_back({text.prompt, text.max_new_tokens});
                                        }
                                        GenerateOptions options;
+                                       options.on_token = [&](int64_t row, TokenId) {
+                                         tokens.step(batch[static_cast<size_t>(row)]);
+                                         progress.advance(0);
+                                       };
+                                       options.on_end = [&](int64_t row) {
+                                         tokens.end(batch[static_cast<size_t>(row)]);
+                                         progress.advance();
+                                       };
                                        if (samples) {
                                          options.sampling.top_k = 5;
                                          options.first_row = batch.front();
@@ -177,6 +192,7 @@ void answer(const TextKind& kind, std::span<const TextQuestion> texts, const std
                                        }
                                        return packed_ids(generate(questioned.model, rows, options), most);
                                      });
+  progress.finish();
   const int64_t* at = ids_NX.const_data_ptr<int64_t>();
   for (const size_t place : places) {
     answers[place] = to_text(questioned.tokenizer, texts[place].prompt, std::span(at + 1, static_cast<size_t>(at[0])));

@@ -135,7 +135,8 @@ std::optional<OutputOptions> parse_output(ConfigSection& job, const std::filesys
 void refuse_of_job(ConfigSection& job) {
   for (const std::string_view key :
        {JobSpec::kRequests.key, JobSpec::kSchedule.key, JobSpec::kContinueFrom.key, JobSpec::kAccept.key,
-        JobSpec::kOutput.key, JobSpec::kCompare.key, JobSpec::kExpect.key, JobSpec::kTune.key, JobSpec::kErase.key})
+        JobSpec::kOutput.key, JobSpec::kCompare.key, JobSpec::kSeeds.key, JobSpec::kExpect.key, JobSpec::kTune.key,
+        JobSpec::kErase.key})
     if (job.has(key)) job.problem(key, "expected none: it is a job's, and this is a session's: remove it");
 }
 
@@ -183,6 +184,7 @@ ValueSteps parse_work(ConfigSection& job, const std::filesystem::path& base, Job
     job.problem(JobSpec::kSchedule.key,
                 "drift_alarm: expected evaluate.side_effects.text beside it: the text that is to stay as it is");
   config.accept = parse_accept(job, config.evaluation, tables);
+  if (compares || job.has(JobSpec::kSeeds.key)) config.seeds = read(job, JobSpec::kSeeds);
   config.expected = parse_expected(job, compared.labels, config.evaluation, tables);
   if ((edits && !tunes && !in_session) || compares || job.has(JobSpec::kOutput.key))
     config.output = parse_output(job, base);

@@ -27,6 +27,9 @@ std::string text_of(const Json& json);
 /// Text, or a number or boolean as JSON has it; lists with ", " between. Empty: null.
 std::string any_text(const Json& json);
 
+/// Hashes what has to be equal for numbers to be compared: the model and the requests.
+std::string question_of(const Json& report);
+
 /// The model folder's name.
 std::string model_name(const Json& report);
 

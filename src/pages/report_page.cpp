@@ -25,16 +25,6 @@ constexpr const char* kCompared[] = {"status", "accept", "verdicts", "metrics", 
 constexpr size_t kMostAnswers = 200;
 constexpr size_t kLongestAnswer = 160;  ///< characters
 
-/// Hashes what has to be equal for numbers to be compared: the model and the requests.
-std::string question_of(const Json& report) {
-  ContentHash hash;
-  hash.add(text_of(part(report, {"model", "content_hash"})));
-  for (const Json& request : part(report, {"requests"}))
-    for (const char* key : {"id", "prompt", "subject", "target", "target_true"})
-      hash.add(any_text(part(request, {key})));
-  return hash.hex();
-}
-
 /// What became of the first facts: a page of many runs would be large with all of them.
 Json answers_json(const Json& report) {
   Json answers = Json::array();
@@ -68,6 +58,7 @@ Json runs_json(std::span<const RunDocument> documents) {
   std::map<std::string, size_t> groups;
   for (const RunDocument& document : documents) {
     Json run{{"label", document.label}, {"failure", document.failure}, {"has_job", !document.job_yaml.empty()}};
+    if (!document.series.empty()) run["series"] = document.series;
     if (!document.json.empty()) {
       const Json report = parse_report(document);
       run["group"] = groups.emplace(question_of(report), groups.size()).first->second;
@@ -98,6 +89,15 @@ void name(Json& section, const char* old_name, const char* present_name) {
 }
 
 }  // namespace
+
+std::string question_of(const Json& report) {
+  ContentHash hash;
+  hash.add(text_of(part(report, {"model", "content_hash"})));
+  for (const Json& request : part(report, {"requests"}))
+    for (const char* key : {"id", "prompt", "subject", "target", "target_true"})
+      hash.add(any_text(part(request, {key})));
+  return hash.hex();
+}
 
 Json with_present_names(Json report) {
   if (!report.is_object()) return report;

@@ -266,8 +266,8 @@ std::vector<std::string> unmet_thresholds(const JobConfig& job, const Evaluation
   return unmet;
 }
 
-KeptWork::KeptWork(const JobConfig& job)
-    : unfinished_(job.output ? unfinished_folder(job.output->dir) : std::filesystem::path()),
+KeptWork::KeptWork(const JobConfig& job, std::filesystem::path unfinished)
+    : unfinished_(unfinished.empty() && job.output ? unfinished_folder(job.output->dir) : std::move(unfinished)),
       cache_(job.statistics ? job.statistics->cache : std::filesystem::path()) {}
 
 std::string KeptWork::text() const {

@@ -27,40 +27,68 @@ constexpr int64_t kMostRows = 1024;
 
 using Documents = std::vector<std::vector<TokenId>>;
 
-/// Counts tokens as they are drawn. How long all of them take is said once, by what the first ones took.
+/// Counts tokens as they are drawn. The time left is that of all that is still drawn: documents that have begun are
+/// written to their ends, also when there are tokens enough, since which tokens the last ones give is known only then.
 class SamplingProgress {
  public:
-  SamplingProgress(const SelfCorpusPlan& plan, int64_t n_rows, int64_t n_ranks)
-      : total_(plan.tokens),
+  SamplingProgress(const SelfCorpusPlan& plan, int64_t n_ranks)
+      : plan_(plan),
         n_ranks_(n_ranks),
-        sample_(kSampledSteps * n_rows),
-        progress_("sampling", plan.tokens, "tokens", plan.note) {}
-
-  /// Counts a token. Any thread may call it.
-  void count_token() {
-    const int64_t drawn = ++drawn_;
-    if (drawn == sample_) {
-      const double seconds = std::chrono::duration<double>(stage_now() - begun_).count();
-      log_line(cat("statistics  the model writes ", total_, " tokens, about ",
-                   duration_text(seconds * static_cast<double>(total_) / static_cast<double>(drawn * n_ranks_))));
-    }
-    progress_.set(std::min(total_, kept_ + (drawn - drawn_before_) * n_ranks_));
+        steps_(0, plan.most_tokens - 1),
+        progress_("sampling", plan.tokens, "tokens", plan.note) {
+    progress_.estimate_by([this] { return work(); });
   }
+  ~SamplingProgress() { progress_.finish(); }
+  SamplingProgress(const SamplingProgress&) = delete;
+  SamplingProgress& operator=(const SamplingProgress&) = delete;
+
+  /// So many documents of this rank begin.
+  void begin_round(int64_t n_rows) {
+    first_ = n_documents_;
+    n_documents_ += n_rows;
+    steps_.add_items(n_rows);
+  }
+
+  /// Counts a token of the round's document `row`. Any thread may call it.
+  void count_token(int64_t row) {
+    steps_.step(first_ + row);
+    const int64_t tokens = kept_ + (++drawn_ - drawn_before_) * n_ranks_;
+    if (tokens >= plan_.tokens) say_what_is_left();
+    progress_.set(std::min(plan_.tokens, tokens));
+  }
+
+  /// The round's document is over. Any thread may call it.
+  void end_document(int64_t row) { steps_.end(first_ + row); }
 
   /// The rounds so far gave `tokens`.
   void keep(int64_t tokens) {
     kept_ = tokens;
-    drawn_before_ = drawn_;
+    drawn_before_ = drawn_.load();
+    progress_.note(plan_.note);
     progress_.set(tokens);
   }
 
  private:
-  static constexpr int64_t kSampledSteps = 4;
+  void say_what_is_left() {
+    const auto left = static_cast<size_t>(steps_.count_under_way());
+    progress_.note(cat(counted(left, "document"), " to finish", plan_.note.empty() ? "" : cat(", ", plan_.note)));
+  }
 
-  int64_t total_, n_ranks_, sample_;
-  int64_t kept_ = 0, drawn_before_ = 0;
+  /// This rank's tokens: those of the round, and of rounds that make up for what it is expected to lack.
+  WorkSoFar work() const {
+    WorkSoFar work = steps_.work();
+    const double round = static_cast<double>(drawn_ - drawn_before_) + work.left;
+    const double missing = static_cast<double>(plan_.tokens - kept_) / static_cast<double>(n_ranks_) - round;
+    work.left += std::max(0.0, missing);
+    return work;
+  }
+
+  const SelfCorpusPlan& plan_;
+  int64_t n_ranks_;
+  int64_t first_ = 0, n_documents_ = 0;  ///< of this rank: the round's first, all
+  std::atomic<int64_t> kept_ = 0, drawn_before_ = 0;
   std::atomic<int64_t> drawn_ = 0;  ///< tokens that this rank drew
-  StageTime begun_ = stage_now();
+  StepsAhead steps_;                ///< by document of this rank
   Progress progress_;
 };
 
@@ -103,7 +131,8 @@ std::vector<Documents> sample_rounds(const CausalLM& model, const SelfCorpusPlan
                     .sampling = {.top_k = 0, .seed = plan.seed},
                     .first_row = round.first + communicator.rank() * n_rows,
                     .batch_tokens = sampled_together(n_rows, model.placement().solve_on()) * plan.most_tokens,
-                    .on_token = [&](int64_t, TokenId) { progress.count_token(); }});
+                    .on_token = [&](int64_t row, TokenId) { progress.count_token(row); },
+                    .on_end = [&](int64_t row) { progress.end_document(row); }});
     if (communicator.size() == 1) return;
     for (const std::vector<TokenId>& document : own) {
       flat.push_back(static_cast<int64_t>(document.size()));
@@ -170,9 +199,10 @@ SelfCorpusPlan plan_self_corpus(const Tokenizer& tokenizer, const ModelConfig& c
 
 CorpusTokens sample_corpus(const CausalLM& model, const SelfCorpusPlan& plan, Communicator& communicator) {
   CorpusTokens corpus;
-  SamplingProgress progress(plan, rows_of_round(model, plan, corpus, communicator.size()), communicator.size());
+  SamplingProgress progress(plan, communicator.size());
   for (Round round; corpus.tokens < plan.tokens; round.first += communicator.size() * round.n_rows) {
     round.n_rows = rows_of_round(model, plan, corpus, communicator.size());
+    progress.begin_round(round.n_rows);
     // Documents after the last one that is needed are dropped.
     for (const Documents& documents : sample_rounds(model, plan, round, progress, communicator)) {
       if (corpus.tokens == plan.tokens) break;

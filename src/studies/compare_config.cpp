@@ -1,4 +1,4 @@
-// A comparison is one edit job for each label of `compare:`, with that section as its editor.
+// A comparison is an edit job for each label of `compare:`, with that section as its editor, and for each seed.
 #include <algorithm>
 #include <set>
 
@@ -32,6 +32,11 @@ std::vector<std::string> chosen(const std::vector<std::string>& known, std::span
   return {asked.begin(), asked.end()};
 }
 
+void set_seed(ConfigTree& job, int64_t seed, const std::string& source) {
+  const std::string path[] = {"run", "seed"};
+  if (set_at(job, path, ConfigTree::number(seed))) throw ConfigError(cat(source, ": run: expected a map"));
+}
+
 }  // namespace
 
 CompareConfig parse_compare_job(const ConfigTree& tree, const std::filesystem::path& base, const std::string& source,
@@ -43,8 +48,13 @@ CompareConfig parse_compare_job(const ConfigTree& tree, const std::filesystem::p
   for (const std::string& label : chosen(labels_of(tree), labels)) {
     ConfigTree job = tree;
     job.set("editor", *tree.find("compare")->find(label));
-    job.erase("compare");
-    config.methods.push_back({label, parse_job(job, base, source, JobPurpose::kEdit)});
+    for (const char* key : {"compare", "seeds"}) job.erase(key);
+    ComparedMethod method{.label = label, .jobs = {}};
+    for (int64_t i = 0; i < whole.seeds; ++i) {
+      if (i > 0) set_seed(job, static_cast<int64_t>(whole.run.seed) + i, source);
+      method.jobs.push_back(parse_job(job, base, source, JobPurpose::kEdit));
+    }
+    config.methods.push_back(std::move(method));
   }
   return config;
 }

@@ -9,10 +9,12 @@
 
 #include "lancet/core/error.h"
 #include "lancet/core/reporter.h"
+#include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
 #include "lancet/editors/registry.h"
 #include "lancet/export/output_form.h"
 #include "lancet/outcome/edit_verdicts.h"
+#include "lancet/outcome/report_json.h"
 #include "lancet/pipeline/edit_job.h"
 #include "lancet/pipeline/job_statistics.h"
 #include "lancet/plan/model_session.h"
@@ -56,6 +58,23 @@ std::vector<std::string> measured_objective(const std::vector<std::string>& name
   return measured;
 }
 
+/// The metrics of a score as a text that keeps every bit, and back.
+std::string to_text(const TrialScore& score) {
+  Json metrics = Json::array();
+  for (const auto& [name, share] : score.of) metrics.push_back({name, share});
+  return metrics.dump();
+}
+
+std::vector<std::pair<std::string, double>> from_text(const std::string& text) {
+  try {
+    return parse_ordered_json(text).get<std::vector<std::pair<std::string, double>>>();
+  } catch (const JsonProblem& problem) {
+    throw CheckpointError(cat("a kept trial: ", problem.what()));
+  } catch (const Json::exception& error) {
+    throw CheckpointError(cat("a kept trial: ", error.what()));
+  }
+}
+
 /// A trial with what it needs.
 struct Candidate {
   Trial trial;
@@ -64,14 +83,15 @@ struct Candidate {
 
 class TuneRun {
  public:
-  explicit TuneRun(const JobConfig& job) : job_(job), options_(*job.tune), objective_(options_.objective) {}
+  TuneRun(const JobConfig& job, KeptRuns kept)
+      : job_(job), options_(*job.tune), objective_(options_.objective), finished_(std::move(kept)) {}
 
   TuneReport run() {
     open();
     CausalLM model = load_model(*files_, job_.run, work_, kept_.get());
     const MemoryWatch memory_watch(devices_with_memory(model.placement(), files_->config.n_layers));
-    if (job_.statistics && job_.statistics->from == StatisticsFrom::kSelf)
-      content_hash_ = files_->checkpoint.content_hash();
+    content_hash_ = files_->checkpoint.content_hash();
+    computed_on_ = cat(precision_text(model), ", ", model.placement().description());
     make_moments(model);
     size_t left = candidates_.size();
     for (size_t round = 0; round < rounds_.size(); ++round) {
@@ -155,19 +175,54 @@ class TuneRun {
     const Evaluation before = plan.run(model, "evaluate before", ranks_);
     if (round == 0 && options_.objective_is_open) choose_objective(before.totals);
     before_.push_back(score(before));
+    RunsLeft runs(static_cast<int64_t>(left));
     for (size_t i = 0; i < left; ++i) {
       Trial& trial = candidates_[i].trial;
-      if (!trial.failure.empty()) continue;
-      try {
-        trial.scores.push_back(run_trial(model, *candidates_[i].job, requests, plan));
-      } catch (const NumericError& error) {
-        trial.failure = error.what();
+      if (!trial.failure.empty()) {
+        runs.skip_run();
+        continue;
+      }
+      const std::string key = key_of(*candidates_[i].job, requests);
+      const std::string name = cat("round ", round + 1, ", ", choice_text(trial));
+      const std::optional<TrialScore> kept = kept_score(key, name, requests.size());
+      if (kept) {
+        runs.skip_run();
+        trial.scores.push_back(*kept);
+      } else {
+        runs.begin_run();
+        try {
+          trial.scores.push_back(run_trial(model, *candidates_[i].job, requests, plan));
+          finished_.keep(key, to_text(trial.scores.back()), name);
+        } catch (const NumericError& error) {
+          trial.failure = error.what();
+        }
+        runs.end_run();
       }
       log_line(cat("tune  round ", round + 1, "/", rounds_.size(), ", ", counted(requests.size(), "request"),
                    ", trial ", i + 1, "/", left, ": ",
                    trial.failure.empty() ? percent(trial.scores.back().objective) : "failed: " + trial.failure, "  ",
-                   choice_text(trial)));
+                   choice_text(trial), kept ? " (of an interrupted run)" : "", "; ", runs.text()));
     }
+  }
+
+  /// The key of one trial in one round.
+  std::string key_of(const JobConfig& trial, std::span<const EditRequest> requests) const {
+    ConfigTree job = job_.resolved;
+    job.set("editor", trial.editor);
+    StudySetting setting{.weights = content_hash_,
+                         .config_json = files_->checkpoint.config_text(),
+                         .computed_on = computed_on_,
+                         .questions = objective_};
+    return run_key(setting, job, requests);
+  }
+
+  /// What an earlier call measured of the trial; nullopt: nothing, or not all that is asked for.
+  std::optional<TrialScore> kept_score(const std::string& key, const std::string& name, size_t n_requests) const {
+    const std::optional<std::string> text = finished_.find(key, name);
+    if (!text) return std::nullopt;
+    TrialScore score{static_cast<int64_t>(n_requests), 0, from_text(*text)};
+    score.objective = harmonic_mean(score.of);
+    return score;
   }
 
   /// The weights are those of before when this returns, by result or error.
@@ -268,7 +323,9 @@ class TuneRun {
   std::vector<int64_t> rounds_;        ///< requests of each
   EvaluationOptions measured_;
   Workload work_;
-  std::string content_hash_;                                               ///< corpus: self
+  FinishedRuns finished_;
+  std::string content_hash_;                                               ///< content hash of the checkpoint
+  std::string computed_on_;                                                ///< types and devices
   std::shared_ptr<const CorpusTokens> corpus_;                             ///< read once for all trials
   std::shared_ptr<KeptMatrices> kept_ = std::make_shared<KeptMatrices>();  ///< matrices of all trials' solves
   std::map<std::tuple<std::optional<NullSpaceRule>, bool, std::vector<int64_t>>, std::unique_ptr<JobStatistics>>
@@ -279,7 +336,7 @@ class TuneRun {
 
 }  // namespace
 
-TuneReport run_tune_job(const JobConfig& job) { return TuneRun(job).run(); }
+TuneReport run_tune_job(const JobConfig& job, KeptRuns kept) { return TuneRun(job, std::move(kept)).run(); }
 
 std::string choice_text(const Trial& trial) {
   if (trial.choice.empty()) return "as the job says";

@@ -9,10 +9,10 @@
 #include <utility>
 
 #include "lancet/core/error.h"
-#include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
 #include "lancet/models/batching.h"
 #include "lancet/runtime/host_workers.h"
+#include "restorations.h"
 #include "trace_states.h"
 
 namespace lancet {
@@ -23,21 +23,15 @@ constexpr int64_t kKeptTraceTokens = 2048;
 
 constexpr std::array<std::string_view, 3> kKindNames{"hidden", "mlp", "attention"};
 
-/// A state put back in a fact's corrupted runs; a row for each sample.
-struct Restoration {
-  size_t fact = 0;  ///< index in the group
-  size_t kind = 0;  ///< index in the options
-  int64_t token = 0;
-  int64_t layer = 0;  ///< layer of the map
-  LayerRange run;     ///< layers from the first that sees the change on
-  LayerRange window;  ///< whose outputs are put back; empty for a hidden state, which is the rows' input
-};
-
 /// One group of facts: their base runs, and the runs that put states back.
 class GroupTrace {
  public:
-  GroupTrace(const CausalLM& model, std::vector<TracedFact> facts, const TraceOptions& options)
-      : model_(model), facts_(std::move(facts)), options_(options), states_(model, facts_, options) {}
+  GroupTrace(const CausalLM& model, std::vector<TracedFact> facts, const TraceOptions& options, TraceProgress& progress)
+      : model_(model),
+        facts_(std::move(facts)),
+        options_(options),
+        progress_(progress),
+        states_(model, facts_, options) {}
 
   /// Returns, for every token of every fact in turn, the clean and the corrupted probability, then by kind and layer
   /// that with the state put back. [tokens, 2 + kinds * L] f64, host.
@@ -65,25 +59,13 @@ class GroupTrace {
   const CausalLM& model_;
   std::vector<TracedFact> facts_;
   const TraceOptions& options_;
+  TraceProgress& progress_;
   TraceStates states_;
 };
 
-/// Returns the restorations that can change anything: from the subject's first token on, with a layer above to see it,
-/// and of a window in which some layer has that part.
 std::vector<Restoration> GroupTrace::restorations() const {
-  std::vector<Restoration> all;
-  for (size_t f = 0; f < facts_.size(); ++f)
-    for (size_t k = 0; k < options_.kinds.size(); ++k)
-      for (int64_t token = facts_[f].prompt.first; token < static_cast<int64_t>(facts_[f].prompt.ids.size()); ++token)
-        for (int64_t layer = 0; layer < n_layers(); ++layer) {
-          if (options_.kinds[k] == TraceKind::kHidden) {
-            if (layer + 1 < n_layers()) all.push_back({f, k, token, layer, {layer + 1, n_layers()}, {}});
-          } else {
-            const LayerRange window = trace_window(layer, options_.window, n_layers());
-            if (states_.has_any(options_.kinds[k], window))
-              all.push_back({f, k, token, layer, {window.begin, n_layers()}, window});
-          }
-        }
+  const HasPart has_part = [&](TraceKind kind, const LayerRange& window) { return states_.has_any(kind, window); };
+  std::vector<Restoration> all = restorations_of(facts_, options_, n_layers(), has_part);
   // Rows that begin at one layer run together, those of similar length beside each other.
   std::stable_sort(all.begin(), all.end(), [&](const Restoration& a, const Restoration& b) {
     return std::pair(a.run.begin, length(a)) < std::pair(b.run.begin, length(b));
@@ -187,6 +169,7 @@ void GroupTrace::run_batch(const std::vector<Restoration>& all, const std::vecto
   const Tensor probability_RS = token_probabilities(model_, h_BTD.squeeze(1), objects).view({-1, options_.samples});
   const std::vector<double> means = to_doubles(probability_RS.mean(1));
   for (size_t i = 0; i < rows.size(); ++i) out[place(rows[i])] = means[i];
+  progress_.put_back(rows, facts_);
 }
 
 Tensor GroupTrace::run() {
@@ -211,6 +194,7 @@ Tensor GroupTrace::run() {
   }
 
   const std::vector<Restoration> all = restorations();
+  progress_.begin_group(facts_, std::ssize(all));
   const int64_t tokens = options_.batch_tokens / pieces_at_once(model_.placement());
   const auto most = static_cast<size_t>(std::max<int64_t>(1, tokens / (options_.samples * longest)));
   std::vector<std::vector<int64_t>> batches;
@@ -221,6 +205,7 @@ Tensor GroupTrace::run() {
   }
   run_independent(model_.placement(), static_cast<int64_t>(batches.size()),
                   [&](int64_t i) { run_batch(all, batches[static_cast<size_t>(i)], out); });
+  progress_.end_group(facts_);
   return result;
 }
 
@@ -316,15 +301,16 @@ std::vector<FactTrace> trace_facts(const CausalLM& model, std::span<const Traced
         rows.push_back(first_row[static_cast<size_t>(fact)] + static_cast<int64_t>(token));
     group_of_row[rows.front()] = g;
   }
-  Progress progress("trace", count_own_rows(communicator, batches), "tokens");
+  std::vector<TracedFact> own;
+  for (const size_t g : own_pieces(communicator, groups.size()))
+    for (const int64_t fact : groups[g]) own.push_back(facts[static_cast<size_t>(fact)]);
+  TraceProgress progress(own, options, model.config().n_layers);
   const Tensor all_NX = scatter_rows(communicator, "trace", batches, {torch::kDouble, Placement::host()},
                                      [&](const std::vector<int64_t>& rows) {
                                        std::vector<TracedFact> some;
                                        for (const int64_t fact : groups[group_of_row.at(rows.front())])
                                          some.push_back(facts[static_cast<size_t>(fact)]);
-                                       const Tensor part_RX = GroupTrace(model, std::move(some), options).run();
-                                       progress.advance(static_cast<int64_t>(rows.size()));
-                                       return part_RX;
+                                       return GroupTrace(model, std::move(some), options, progress).run();
                                      });
   std::vector<FactTrace> traces;
   for (size_t f = 0; f < facts.size(); ++f) {

@@ -31,7 +31,12 @@ class ValueRun {
  public:
   ValueRun(const CausalLM& model, std::span<const PreparedRequest> requests, int64_t layer, const ValueOptions& options,
            const WorkContext& work)
-      : model_(model), requests_(requests), layer_(layer), options_(options), work_(work) {
+      : model_(model),
+        requests_(requests),
+        layer_(layer),
+        options_(options),
+        work_(work),
+        steps_(std::ssize(requests), options.most_steps()) {
     const size_t n = requests.size();
     whole_.losses.resize(n);
     whole_.initial_norms.resize(n);
@@ -44,8 +49,12 @@ class ValueRun {
     const std::vector<size_t> own = own_pieces(work_.communicator, batches.size());
     std::vector<Tensor> parts(own.size());
     work_.communicator.run_collectively(kStage, [&] {
+      for (size_t i = 0; i < batches.size(); ++i)
+        if (!work_.communicator.is_mine(static_cast<int64_t>(i)))
+          for (const int64_t index : batches[i]) steps_.end(index);
       progress_.emplace(kStage, count_own_rows(work_.communicator, batches), "requests");
       progress_->measure_by("step", static_cast<int64_t>(own.size()) * options_.most_steps());
+      progress_->estimate_by([this] { return steps_.work(); });
       if (work_.launch == LaunchMode::kGraph) check_step_graphs(model_.config(), model_.placement(), layer_);
       const auto run_one = [&](int64_t i) {
         parts[static_cast<size_t>(i)] = run_batch(batches[own[static_cast<size_t>(i)]]);
@@ -131,8 +140,9 @@ class ValueRun {
       values->batching.resumed = static_cast<int64_t>(batch.size());
       progress_->expect_pieces(-options_.most_steps());
       progress_->skip(values->batching.resumed);
+      for (const int64_t index : indices) steps_.end(index);
     } else {
-      values = optimize(batch);
+      values = optimize(batch, indices);
       if (!values) return run_halves(indices);
       if (store() != nullptr) store()->save(batch, setting(), *values);
     }
@@ -141,10 +151,14 @@ class ValueRun {
   }
 
   /// nullopt when memory does not suffice.
-  std::optional<OptimizedValues> optimize(const std::vector<const PreparedRequest*>& batch) {
+  std::optional<OptimizedValues> optimize(const std::vector<const PreparedRequest*>& batch,
+                                          const std::vector<int64_t>& indices) {
     int64_t finished = 0, steps = 0;
     try {
       OptimizedValues values = optimize_batch(model_, batch, layer_, options_, work_.launch, [&](int64_t more) {
+        // Which of the requests are over is the same to the time left.
+        for (size_t i = static_cast<size_t>(finished); i < indices.size(); ++i) steps_.step(indices[i]);
+        for (int64_t i = finished; i < finished + more; ++i) steps_.end(indices[static_cast<size_t>(i)]);
         finished += more;
         ++steps;
         progress_->advance_pieces();
@@ -156,6 +170,7 @@ class ValueRun {
       if (!is_out_of_memory(error)) throw;
       progress_->advance_pieces(-steps);
       progress_->advance(-finished);
+      for (const int64_t index : indices) steps_.restart(index);
       if (batch.size() == 1)
         throw PlacementError(
             cat("values: request ", batch[0]->id, ": not enough memory on ", model_.placement().description(),
@@ -203,6 +218,7 @@ class ValueRun {
   std::string weights_key_;
   OptimizedValues whole_;
   std::mutex mutex_;  // of what is not a request's own in whole_
+  StepsAhead steps_;  ///< by request; those of other ranks are over
   std::optional<Progress> progress_;
 };
 

@@ -1,6 +1,7 @@
 """`lancet compare`, as a user runs it; and tests/oracle/golden/compare.py on what it writes."""
 import json
 import re
+import statistics
 import subprocess
 import sys
 
@@ -161,3 +162,50 @@ def test_the_plain_versions_give_the_same(lancet):
     report.write_text(json.dumps(table))
     worse = subprocess.run(tool, capture_output=True, text=True)
     assert worse.returncode == 1 and "memit: specificity_prob" in worse.stderr, worse.stderr
+
+
+def test_seeds_give_means_and_deviations(lancet):
+    written = {"method": "memit", "layers": [0, 1], "covariance_weight": 20, "values": {"steps": 6, "clamp": 4.0}, "contexts": {"generate": 2, "length": 4}}
+    methods = {"written": written, "fixed": METHODS["ft-m"]}
+    job = lancet.job(editor=None, compare=methods, requests__limit=4, seeds=3, run__seed=5, evaluate=["efficacy", "specificity"])
+    result = compare(lancet, job)
+    assert result.returncode == 0, result.stderr
+    assert "mean ± standard deviation of 3 runs, seeds 5 to 7" in result.stdout and "gave the same figures" not in result.stderr
+    assert "6 of 6 runs done" in result.stderr and re.search(r"compare  written, seed 6: ", result.stderr), result.stderr
+    report = json.loads((lancet.out / "compare.json").read_text())
+    assert report["seeds"] == [5, 6, 7]
+    for method in report["methods"]:
+        runs = [json.loads((lancet.out / run["report"]).read_text()) for run in method["runs"]]
+        assert [run["run"]["seed"] for run in runs] == [run["seed"] for run in method["runs"]] == report["seeds"]
+        assert [run["report"] for run in method["runs"]] == [f"{method['label']}/seed-{seed}/report.json" for seed in report["seeds"]]
+        for name, mean in method["after"].items():
+            values = [run["metrics"][name]["after"] for run in runs]
+            assert [run["after"][name] for run in method["runs"]] == values
+            assert abs(mean - statistics.mean(values)) < 1e-12 and abs(method["deviation"][name] - statistics.stdev(values)) < 1e-12
+        assert method["success"] == {"edits": sum(run["success"]["edits"] for run in method["runs"]), "of": 12}
+        assert "report" not in method
+    moved = report["methods"][0]["deviation"]
+    assert any(moved.values()), "contexts that the model writes differ by seed"
+    assert not any(report["methods"][1]["deviation"].values()), "nothing of this method goes by the seed"
+    row = next(line for line in result.stdout.splitlines() if line.startswith("  written"))
+    names = list(report["before"])
+    shown = [f"{100 * report['methods'][0]['after'][name]:.1f} ± {100 * moved[name]:.1f}" for name in names]
+    assert all(part in row for part in shown), (row, shown)
+    # a run is that of the method alone with this seed
+    alone = lancet.edit(lancet.job(editor=written, requests__limit=4, run__seed=6, evaluate=["efficacy", "specificity"], output={"dir": str(lancet.folder / "alone")}))
+    assert alone.returncode == 0, alone.stderr
+    own = json.loads((lancet.folder / "alone" / "report.json").read_text())
+    assert {name: metric["after"] for name, metric in own["metrics"].items()} == report["methods"][0]["runs"][1]["after"]
+    # and the pages are written again from what is there
+    written_again = lancet.run("report", lancet.out)
+    assert written_again.returncode == 0 and written_again.stdout.count("report.html") == 6, written_again.stderr
+
+
+def test_seeds_that_change_nothing_are_named(lancet):
+    job = lancet.job(editor=None, compare={"ft-m": METHODS["ft-m"]}, requests__limit=2, seeds=2, evaluate=["efficacy"])
+    result = compare(lancet, job)
+    assert result.returncode == 0 and "seeds: the 2 runs of each method gave the same figures" in result.stderr, result.stderr
+    for wrong in (0, 1001, "many"):
+        refused = compare(lancet, job | {"seeds": wrong})
+        assert refused.returncode == 2 and "seeds: " in refused.stderr, refused.stderr
+    assert lancet.edit(lancet.job(seeds=0)).returncode == 2, "an edit job may have the key, and is told what is wrong in it"

@@ -71,6 +71,8 @@ RUN = {
         "lancet compare data/jobs/demo-auto.yaml --methods memit,memit-auto --set requests.limit=2 --set schedule.batch=2 "
         "--set statistics.tokens=2000 --set statistics.cache=cache --set evaluate=[efficacy] --set output.dir=out/auto",
     "lancet report out/memit out/alphaedit": "lancet report out/memit out/alphaedit",
+    "lancet report out/demo --latex > table.tex": "lancet report out/demo --latex > table.tex",
+    "lancet report out/memit out/alphaedit --latex > table.tex": "lancet report out/memit out/alphaedit --latex > table.tex",
     "lancet report DIR": "lancet report out/demo",
     "lancet report DIR DIR... --out FILE.html": "lancet report out/demo out/memit --out compared.html",
     "lancet inspect out/demo": "lancet inspect out/demo",
@@ -165,6 +167,7 @@ TESTED = {
 NOT_RUN = {
     "lancet launch -n 4 -- trace --model DIR --facts known_1000.json --out out/trace": "traces on ranks are tests/pipeline/trace_on_devices_test.cpp's",
     "make build": "builds the program that these tests run",
+    "make check": "runs tests/lint and the tests of single parts",
     "make lint": "runs tests/lint",
     "make demo": "builds the program that these tests run, and edits data/jobs/demo.yaml, as above",
     "make test": "runs these tests",

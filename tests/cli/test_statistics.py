@@ -148,7 +148,7 @@ def test_a_job_may_leave_statistics_out(lancet):
     assert "the model writes its own (statistics.corpus: self)" in planned.stderr
     stats = lancet.write(lancet.job(statistics__corpus=None, statistics__tokens=1600, model=str(model), editor__layers=[1]))
     collected = run_ok(lancet.run("stats", stats))
-    assert "statistics  the model writes 1600 tokens, about " in collected.stderr and "1600" in collected.stdout
+    assert "sampling  1600/1600 tokens  in " in collected.stderr and "1600" in collected.stdout
 
 
 def test_too_few_tokens_of_its_own_text_are_refused_before_loading(lancet):

@@ -50,9 +50,7 @@ TEST_F(FirstEdits, SayWhatTheirStatisticsTakeBeforeTheyAreBegun) {
                  (folder_ / "cache").string()));
   ASSERT_LT(beforehand, first.size());
   EXPECT_LT(beforehand, place_of(first, "sampling  0/400 tokens"));
-  const size_t estimate = place_of(first, "statistics  the model writes 400 tokens, about ");
-  EXPECT_LT(estimate, place_of(first, "sampling  400/400 tokens"));
-  EXPECT_GT(estimate, beforehand);
+  EXPECT_EQ(place_of(first, ", about "), first.size()) << "nothing is promised before it is measured";
   for (const char* stage : {"sampling  ", "statistics  0/400 tokens"}) {
     ASSERT_LT(place_of(first, stage), first.size()) << stage;
     EXPECT_NE(first[place_of(first, stage)].find("once, then cached"), std::string::npos) << stage;

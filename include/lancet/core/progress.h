@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "lancet/core/reporter.h"
+#include "lancet/core/time_left.h"
 
 namespace lancet {
 
@@ -51,8 +52,9 @@ class StageHeartbeat {
 
 /// Progress of one stage: "values  64/100 requests  step 120/200  3.1/s  12 s left". Told as often as the reporter
 /// wants it (ProgressStyle). Without any progress for a minute a heartbeat is shown. The last line says how long the
-/// stage took. How much time is left is said after two seconds, when a twentieth is done: before, the first piece's
-/// set-up is most of what was measured. Every step is a Reporter::step(): a stage that is cancelled ends there.
+/// stage took. How much time is left is said throughout, by the pace of late (WorkPace): after two seconds when a
+/// twentieth is done, after ten seconds in any case. Every step is a Reporter::step(): a stage that is cancelled ends
+/// there.
 class Progress {
  public:
   /// total 0: unknown. `note`: as note(), from the first line on.
@@ -71,6 +73,9 @@ class Progress {
   void measure_by(std::string name, int64_t pieces);
   /// More pieces than that, or fewer, turn out to be the work of this run.
   void expect_pieces(int64_t more);
+  /// The time left is taken from what this says is done and left, in a unit of its own: for work of which less, or
+  /// more, may turn out to be needed. Called from any thread, also from another one's step, until finish().
+  void estimate_by(std::function<WorkSoFar()> work);
   /// Pieces that turned out not to be needed count as done too: as many will be spared by the rest of the work.
   void advance_pieces(int64_t done = 1);
   /// Replaces the tail of the line: "loss 0.31".
@@ -81,8 +86,8 @@ class Progress {
   void draw();
   StageProgress now() const;
   std::string line() const;
-  /// Returns the share of this run's work that is done; 0 where its end is not known.
-  double share_done() const;
+  /// Returns the work of this run; none is left where its end is not known.
+  WorkSoFar work() const;
 
   std::string stage_;
   std::string unit_;
@@ -97,6 +102,8 @@ class Progress {
   Reporter& reporter_ = reporter();
   StageTime begun_ = stage_now();
   StageTime drawn_{};
+  WorkPace pace_{begun_};
+  std::function<WorkSoFar()> estimate_;
   std::mutex mutex_;  ///< guards all that changes
   std::optional<Heartbeat> heartbeat_;
 };

@@ -127,7 +127,8 @@ struct JobConfig {
   ScheduleOptions schedule;
   std::optional<std::filesystem::path> continue_from;  ///< the output of an earlier job on the same base model
   EvaluationOptions evaluation;
-  MetricShares accept;  ///< least means
+  MetricShares accept;                        ///< least means
+  int64_t seeds = *JobSpec::kSeeds.fallback;  ///< runs of each method that is compared
   std::vector<ExpectedFigures> expected;
   std::optional<OutputOptions> output;
   std::optional<TuneOptions> tune;

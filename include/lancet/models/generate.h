@@ -61,6 +61,8 @@ struct GenerateOptions {
   int64_t batch_tokens = kForwardTokens;  ///< rows under way have at most so many tokens, prompts included
   /// Told of each id as it is chosen, with its row; rows of other batches may be told of from other threads.
   std::function<void(int64_t row, TokenId id)> on_token = {};
+  /// Told of each row that is over, likewise.
+  std::function<void(int64_t row)> on_end = {};
   /// Whether a row ends after what was added to it so far; asked as on_token is told. Empty: no.
   std::function<bool(int64_t row, std::span<const TokenId> added)> ends = {};
 };

@@ -16,6 +16,7 @@ struct RunDocument {
   std::string json = {};      ///< report.json; empty: the run failed
   std::string job_yaml = {};  ///< the resolved job; empty: not known
   std::string failure = {};   ///< why there is no report.json
+  std::string series = {};    ///< shared by runs that differ in the seed alone, which are shown as one; empty: none
 };
 
 struct ReportFiles {

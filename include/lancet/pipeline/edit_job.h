@@ -96,8 +96,9 @@ std::vector<std::string> unmet_thresholds(const JobConfig& job, const Evaluation
 
 class KeptWork {
  public:
-  /// Takes the job's run to begin now. Looks at nothing yet.
-  explicit KeptWork(const JobConfig& job);
+  /// Takes the job's run to begin now. Looks at nothing yet. `unfinished`: empty for the folder beside the job's
+  /// output.
+  explicit KeptWork(const JobConfig& job, std::filesystem::path unfinished = {});
 
   /// A clause that says where it lies, or that there is none yet. From any thread, while the job runs.
   std::string text() const;

@@ -147,6 +147,13 @@ struct JobSpec {
        .absent = "only for other commands"},
       {},
       Shape::kEditors};
+  static constexpr IntegerOption kSeeds{
+      {.key = "seeds",
+       .meaning =
+           "runs of each method that `lancet compare` makes, with the seeds `run.seed`, `run.seed` + 1, ...: the "
+           "table then has means and standard deviations"},
+      {.min = 1, .max = 1000},
+      1};
   static constexpr SectionOption kExpect{
       {.key = "expect",
        .meaning = "figures that were published, by label of `compare`: `{memit: {efficacy_prob: 0.989}}`; "
@@ -157,7 +164,7 @@ struct JobSpec {
   static constexpr SectionOption kRun{{.key = "run", .meaning = "how the work is run"}, RunSpec::kAll};
   static constexpr AnyOption kAll[] = {
       &kModel,  &kIgnoreConfigKeys, &kRequests, &kEditor, &kStatistics, &kSchedule, &kContinueFrom, &kEvaluate,
-      &kAccept, &kOutput,           &kTune,     &kErase,  &kCompare,    &kExpect,   &kRun};
+      &kAccept, &kOutput,           &kTune,     &kErase,  &kCompare,    &kSeeds,    &kExpect,       &kRun};
 };
 
 }  // namespace lancet

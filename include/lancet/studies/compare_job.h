@@ -8,22 +8,29 @@
 #include <string>
 #include <vector>
 
+#include "lancet/eval/evaluate.h"
 #include "lancet/job/job_config.h"
-#include "lancet/outcome/edit_report.h"
 #include "lancet/runtime/communicator.h"
+#include "lancet/studies/compared_run.h"
+#include "lancet/studies/finished_runs.h"
 
 namespace lancet {
 
-/// One of the job's `compare:` sections as an edit job of its own.
+/// One of the job's `compare:` sections as edit jobs of their own, one for each seed.
 struct ComparedMethod {
   std::string label;
-  JobConfig job;
+  std::vector<JobConfig> jobs;  ///< alike but for run.seed, which grows by 1; at least one
+
+  const JobConfig& job() const { return jobs.front(); }
 };
 
 struct CompareConfig {
   std::vector<ComparedMethod> methods;  ///< alike but for the editor; at least one
   std::vector<ExpectedFigures> expected;
   ConfigTree resolved;
+
+  const JobConfig& first() const { return methods.front().job(); }
+  int64_t seeds() const { return static_cast<int64_t>(methods.front().jobs.size()); }
 };
 
 /// `labels`: those of `compare:` that are run; empty: all, in the job's order. Throws: ConfigError with every problem.
@@ -31,8 +38,8 @@ CompareConfig parse_compare_job(const ConfigTree& tree, const std::filesystem::p
                                 std::span<const std::string> labels);
 
 struct MethodResult {
-  EditReport report;
-  std::string error;  ///< why the method came to no end; empty: it did
+  std::vector<ComparedRun> runs;  ///< by seed, on root; of a method that came to no end none
+  std::string error;              ///< why it came to no end; empty: it did
 };
 
 struct CompareReport {
@@ -43,13 +50,16 @@ struct CompareReport {
 
   bool all_succeeded() const;
   bool measures_success() const;
+  /// Whether the runs of each method have the same figures, whatever their seed. On root.
+  bool seeds_change_nothing() const;
 };
 
 /// Collective: every rank with the same jobs. The model is loaded, and measured before, once. A method that ends in a
-/// NumericError is noted, and the others still run. The output folder, which root writes, appears complete, or not at
-/// all: compare.json, comparison.html, job.yaml, and LABEL/ with the report of each method that came to its end.
-/// Throws: as run_edit_job().
-CompareReport run_compare_job(const CompareConfig& config, Communicator& communicator);
+/// NumericError is noted, and the others still run. Each run that ends is kept in `kept` until the output is whole, and
+/// is taken from there by a later call with the same job. The output folder, which root writes, appears complete, or
+/// not at all: compare.json, comparison.html, job.yaml, and LABEL/ with the report of each method that came to its end,
+/// of several seeds LABEL/seed-S/. Throws: as run_edit_job().
+CompareReport run_compare_job(const CompareConfig& config, Communicator& communicator, KeptRuns kept = {});
 
 /// compare.json. Schema: docs/report.md.
 std::string to_json(const CompareReport& report, const CompareConfig& config);
@@ -66,7 +76,9 @@ struct ExpectedFigure {
 /// Returns the figures of the job's `expect:` whose methods were run, in its order.
 std::vector<ExpectedFigure> beside_published(const CompareReport& report, const CompareConfig& config);
 
-/// Returns the seconds of editing per request, of a method in a table.
-double seconds_per_edit(const EditReport& report);
+/// "memit", of several seeds "memit, seed 3".
+std::string run_name(const CompareConfig& config, const ComparedMethod& method, uint64_t seed);
+/// Folder of a run's report below the output: "memit", of several seeds "memit/seed-3".
+std::string run_folder(const CompareConfig& config, const ComparedMethod& method, uint64_t seed);
 
 }  // namespace lancet

@@ -1,6 +1,7 @@
 // `lancet tune`: an editor's options for a model, found on requests of their own by successive halving. Source:
 // Jamieson and Talwalkar, arXiv 1502.07943: every round runs the choices that are left on more requests and keeps the
-// better ones. Nothing is left behind but statistics in the cache.
+// better ones. A trial that ends is kept until the whole is done; then nothing is left behind but statistics in the
+// cache.
 #pragma once
 
 #include <optional>
@@ -10,6 +11,7 @@
 
 #include "lancet/job/job_config.h"
 #include "lancet/job_setup/presets.h"
+#include "lancet/studies/finished_runs.h"
 
 namespace lancet {
 
@@ -35,9 +37,10 @@ struct TuneReport {
   std::vector<std::string> objective;
 };
 
-/// Throws: ConfigError (also when an objective has no prompts among the requests, or the search a value that the method
-/// refuses), CheckpointError, TokenizerError, PlacementError; NumericError when every trial failed.
-TuneReport run_tune_job(const JobConfig& job);
+/// What `kept` has of an earlier call with the same job is not run again. Throws: ConfigError (also when an objective
+/// has no prompts among the requests, or the search a value that the method refuses), CheckpointError, TokenizerError,
+/// PlacementError; NumericError when every trial failed.
+TuneReport run_tune_job(const JobConfig& job, KeptRuns kept = {});
 
 /// A preset file, with all trials' scores.
 std::string to_preset(const TuneReport& report);

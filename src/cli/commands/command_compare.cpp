@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <iostream>
 #include <memory>
+#include <span>
 #include <sstream>
 
 #include <CLI/CLI.hpp>
@@ -18,16 +18,41 @@
 namespace lancet::cli {
 namespace {
 
-/// "86 of 100".
-std::string success_cell(const EditReport& report) {
-  const SuccessCount count = count_successes(report);
-  return count.measured == 0 ? "n/a" : cat(count.successes, " of ", count.measured);
+/// "86 of 100"; of several seeds all edits together.
+std::string success_cell(std::span<const ComparedRun> runs) {
+  size_t successes = 0, measured = 0;
+  for (const ComparedRun& run : runs) {
+    successes += run.success.successes;
+    measured += run.success.measured;
+  }
+  return measured == 0 ? "n/a" : cat(successes, " of ", measured);
+}
+
+/// "98.2", of several seeds "98.2 ± 0.4".
+std::string figure_cell(const MetricRow& row, const SeedFigure& figure) {
+  return figure.deviation ? cat(metric_text(row, figure.mean), " ± ", metric_text(row, figure.deviation))
+                          : metric_text(row, figure.mean);
+}
+
+std::string seconds_cell(std::span<const ComparedRun> runs) {
+  std::vector<double> seconds;
+  for (const ComparedRun& run : runs) seconds.push_back(run.seconds_per_edit);
+  std::ostringstream text;
+  text.precision(3);
+  text << *figure_of(seconds).mean;
+  return text.str();
+}
+
+std::string peaks_cell(std::span<const ComparedRun> runs) {
+  PeakBytes peaks;
+  for (const ComparedRun& run : runs) raise_to(peaks, run.peaks);
+  return peaks_text(peaks);
 }
 
 /// A row for each method: how many edits took, its shares, and what the edits cost. `shares`: of a method that came to
 /// its end.
 std::string methods_text(const CompareReport& report, const CompareConfig& config, const std::string& title,
-                         const std::function<Tallies(const EditReport&)>& shares) {
+                         MetricMeans ComparedRun::*shares) {
   std::vector<std::string> head{title, "success"}, before{"before", ""};
   for (const MetricRow& row : report.before.metrics) {
     head.push_back(row.name);
@@ -36,44 +61,40 @@ std::string methods_text(const CompareReport& report, const CompareConfig& confi
   head.insert(head.end(), {"s/edit", "peak memory"});
   std::vector<std::vector<std::string>> rows{head, before};
   for (size_t i = 0; i < report.methods.size(); ++i) {
-    const MethodResult& method = report.methods[i];
+    const std::vector<ComparedRun>& runs = report.methods[i].runs;
     rows.push_back({config.methods[i].label});
-    if (!method.error.empty()) {
+    if (runs.empty()) {
       rows.back().emplace_back("failed");
       continue;
     }
-    rows.back().push_back(success_cell(method.report));
-    const Tallies measured = shares(method.report);
+    rows.back().push_back(success_cell(runs));
     for (const MetricRow& row : report.before.metrics)
-      if (const auto tally = measured.find(row.name); tally != measured.end())
-        rows.back().push_back(metric_text(row, tally->second.mean()));
-    std::ostringstream seconds;
-    seconds.precision(3);
-    seconds << seconds_per_edit(method.report);
-    rows.back().push_back(seconds.str());
-    rows.back().push_back(peaks_text(overall_peaks(method.report.stages)));
+      rows.back().push_back(figure_cell(row, figure_of(runs, shares, row.name)));
+    rows.back().push_back(seconds_cell(runs));
+    rows.back().push_back(peaks_cell(runs));
   }
   return format_table(rows);
 }
 
 std::string comparison_text(const CompareReport& report, const CompareConfig& config) {
-  const auto after = [](const EditReport& each) { return each.after.totals; };
-  const auto right_after = [](const EditReport& each) { return each.right_after(); };
-  const bool measured_between = std::any_of(report.methods.begin(), report.methods.end(), [](const MethodResult& each) {
-    return each.error.empty() && each.report.batches.size() > 1 && !each.report.right_after().empty();
+  const bool measured_between = std::ranges::any_of(report.methods, [](const MethodResult& each) {
+    return !each.runs.empty() && each.runs.front().batches > 1 && !each.runs.front().right_after.empty();
   });
   std::string out;
   if (measured_between)
-    out = methods_text(report, config, "right after each batch, %", right_after) + "\n" +
-          methods_text(report, config, "after all batches, %", after);
+    out = methods_text(report, config, "right after each batch, %", &ComparedRun::right_after) + "\n" +
+          methods_text(report, config, "after all batches, %", &ComparedRun::after);
   else
-    out = methods_text(report, config, "after, %", after);
+    out = methods_text(report, config, "after, %", &ComparedRun::after);
   for (size_t i = 0; i < report.methods.size(); ++i) {
     const MethodResult& method = report.methods[i];
     if (!method.error.empty()) out += cat("  ", config.methods[i].label, ": ", method.error, "\n");
-    for (const std::string& unmet : method.report.unmet)
-      out += cat("  ", config.methods[i].label, ": accept: ", unmet, "\n");
+    for (const ComparedRun& run : method.runs)
+      for (const std::string& unmet : run.unmet) out += cat("  ", run.document.label, ": accept: ", unmet, "\n");
   }
+  if (config.seeds() > 1)
+    out += cat("  mean ± standard deviation of ", config.seeds(), " runs, seeds ", config.first().run.seed, " to ",
+               config.methods.front().jobs.back().run.seed, "\n");
   if (report.measures_success()) out += cat("  success: the model says the target at the end (", kSuccessMetric, ")\n");
   return out;
 }
@@ -90,12 +111,15 @@ std::string expected_text(const CompareReport& report, const CompareConfig& conf
 }
 
 void warn(const CompareReport& report, const CompareConfig& config) {
-  for (size_t i = 0; i < report.methods.size(); ++i) {
-    const std::string& label = config.methods[i].label;
-    const EditReport& each = report.methods[i].report;
-    for (const std::string& warning : each.outcome.warnings) log_warning(cat(label, ": ", warning));
-    if (count_successes(each).none()) log_warning(cat(label, ": no edit took"));
-  }
+  for (const MethodResult& method : report.methods)
+    for (const ComparedRun& run : method.runs) {
+      for (const std::string& warning : run.warnings) log_warning(cat(run.document.label, ": ", warning));
+      if (run.success.none()) log_warning(cat(run.document.label, ": no edit took"));
+    }
+  if (config.seeds() > 1 && report.seeds_change_nothing())
+    log_warning(cat("seeds: the ", config.seeds(), " runs of each method gave the same figures: nothing in this job ",
+                    "goes by run.seed (contexts that the model writes, schedule.order: shuffled, "
+                    "statistics.corpus: self)"));
 }
 
 enum class Expected { kNotAsked, kShown };
@@ -110,19 +134,19 @@ CompareConfig load_comparison(const JobArguments& arguments, Expected expected, 
                             ": --expect: expected a section expect: with published figures of the "
                             "methods that are compared"));
     const auto needs_statistics = [](const ComparedMethod& each) {
-      return make_editor(each.job.editor)->needs().statistics;
+      return make_editor(each.job().editor)->needs().statistics;
     };
     const auto first = std::find_if(config.methods.begin(), config.methods.end(), needs_statistics);
-    if (first != config.methods.end()) tell_defaults(text, first->job);
+    if (first != config.methods.end()) tell_defaults(text, first->job());
   });
-  for (ComparedMethod& method : config.methods) method.job.run.on_host = session.on_host();
+  for (ComparedMethod& method : config.methods)
+    for (JobConfig& job : method.jobs) job.run.on_host = session.on_host();
   return config;
 }
 
 ExitCode run_compare(const CompareConfig& config, Expected expected, const Output& output, Communicator& communicator) {
-  const JobConfig& first = config.methods.front().job;
-  say_what_is_kept(first, communicator);
-  const CompareReport report = run_compare_job(config, communicator);
+  const JobConfig& first = config.first();
+  const CompareReport report = run_compare_job(config, communicator, say_which_runs_are_kept(first, communicator));
   const ExitCode code = report.all_succeeded() ? ExitCode::kOk : ExitCode::kNumeric;
   if (!communicator.is_root()) return code;
   warn(report, config);
@@ -146,6 +170,8 @@ void add_compare(CLI::App& app, Action& action) {
   auto expects = std::make_shared<bool>(false);
   CLI::App& command = add_command(app, "compare",
                                   "Edit the same requests by several methods and measure each; writes no model.\n"
+                                  "Each method's row is printed and kept when it is done: the same command goes on "
+                                  "after a stop.\n"
                                   "  lancet compare job.yaml --methods memit,alphaedit");
   add_job(command, *arguments);
   add_option(command, "--methods", arguments->compared,
@@ -160,7 +186,7 @@ void add_compare(CLI::App& app, Action& action) {
     return run_as_rank(*ranks, *output, [&](RankSession& session) {
       const Expected expected = *expects ? Expected::kShown : Expected::kNotAsked;
       const CompareConfig config = load_comparison(*arguments, expected, session);
-      const JobConfig& first = config.methods.front().job;
+      const JobConfig& first = config.first();
       session.set_timeout(std::chrono::seconds(first.run.timeout_s));
       return run_on_model_ranks(first.run, first.ignore_config_keys, session.communicator(),
                                 [&](Communicator& own) { return run_compare(config, expected, *output, own); });

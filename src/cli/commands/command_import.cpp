@@ -58,7 +58,10 @@ ExitCode run_import(const ImportArguments& arguments, const Output& output) {
 }  // namespace
 
 void add_import(CLI::App& app, Action& action) {
-  CLI::App& parent = add_command_group(app, "import", "Make parts of a job of other tools' files.");
+  CLI::App& parent =
+      add_command_group(app, "import",
+                        "Make parts of a job of other tools' files.\n"
+                        "  lancet import hparams EasyEdit/hparams/MEMIT/llama-7b.yaml --model DIR > job.yaml");
   auto arguments = std::make_shared<ImportArguments>();
   auto output = std::make_shared<Output>();
   CLI::App& command =

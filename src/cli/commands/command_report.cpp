@@ -8,6 +8,7 @@
 #include "lancet/core/strings.h"
 #include "lancet/io/files.h"
 #include "lancet/io/output_folder.h"
+#include "lancet/pages/latex_table.h"
 #include "lancet/pages/report_page.h"
 
 namespace lancet::cli {
@@ -33,6 +34,14 @@ RunDocument read_run(const fs::path& folder, std::string label) {
           .failure = {}};
 }
 
+/// One run of a method that was compared with several seeds.
+RunDocument read_seed(const fs::path& folder, const std::string& label, const Json& run) {
+  const fs::path report = run.at("report").get<std::string>();
+  RunDocument document = read_run(folder / report.parent_path(), cat(label, ", seed ", run.at("seed").get<uint64_t>()));
+  document.series = label;
+  return document;
+}
+
 /// The methods of a folder of lancet compare.
 std::vector<RunDocument> read_comparison(const fs::path& folder) {
   const fs::path path = folder / kCompare;
@@ -41,7 +50,9 @@ std::vector<RunDocument> read_comparison(const fs::path& folder) {
     const Json comparison = parse_ordered_json(read_text_file(path, "comparison"));
     for (const Json& method : comparison.at("methods")) {
       const std::string label = method.at("label");
-      if (method.at("status") == "done")
+      if (method.contains("runs"))
+        for (const Json& run : method.at("runs")) runs.push_back(read_seed(folder, label, run));
+      else if (method.at("status") == "done")
         runs.push_back(read_run(folder / label, label));
       else
         runs.push_back({.label = label, .json = {}, .job_yaml = {}, .failure = method.at("error")});
@@ -92,21 +103,41 @@ std::vector<fs::path> write_single(const fs::path& folder) {
   return paths;
 }
 
-std::vector<fs::path> write_comparison(const std::vector<std::string>& folders, const fs::path& page) {
+std::vector<RunDocument> read_folders(const std::vector<std::string>& folders) {
   std::vector<RunDocument> runs;
   std::vector<fs::path> homes;
-  std::vector<std::string> names;
-  for (const std::string& folder : folders) {
+  for (const std::string& folder : folders)
     for (RunDocument& run : read_folder(folder)) {
+      // one method in two comparisons is two series
+      if (folders.size() > 1 && !run.series.empty()) run.series = (fs::path(folder) / run.series).lexically_normal().string();
       runs.push_back(std::move(run));
       homes.emplace_back(folder);
     }
-    names.push_back(name_of(folder));
-  }
   tell_apart(runs, homes);
+  return runs;
+}
+
+std::vector<fs::path> write_comparison(const std::vector<std::string>& folders, const fs::path& page) {
+  const std::vector<RunDocument> runs = read_folders(folders);
+  std::vector<std::string> names;
+  for (const std::string& folder : folders) names.push_back(name_of(folder));
   check_replaceable(page);
   write_text_file(page, render_comparison(runs, join(names)));
   return {page};
+}
+
+/// The folders of a comparison's runs that have a report.
+std::vector<fs::path> run_folders(const fs::path& folder) {
+  std::vector<fs::path> folders;
+  const Json comparison = parse_ordered_json(read_text_file(folder / kCompare, "comparison"));
+  for (const Json& method : comparison.at("methods")) {
+    if (method.contains("runs"))
+      for (const Json& run : method.at("runs"))
+        folders.push_back((folder / run.at("report").get<std::string>()).parent_path());
+    else if (method.at("status") == "done")
+      folders.push_back(folder / method.at("label").get<std::string>());
+  }
+  return folders;
 }
 
 std::vector<fs::path> write_pages(const std::vector<std::string>& folders, const std::string& out) {
@@ -114,9 +145,8 @@ std::vector<fs::path> write_pages(const std::vector<std::string>& folders, const
   const fs::path folder = folders.front();
   if (fs::exists(folder / kCompare)) {
     std::vector<fs::path> paths = write_comparison(folders, out.empty() ? folder / "comparison.html" : fs::path(out));
-    for (const RunDocument& run : read_comparison(folder))
-      if (!run.json.empty())
-        for (const fs::path& path : write_single(folder / run.label)) paths.push_back(path);
+    for (const fs::path& own : run_folders(folder))
+      for (const fs::path& path : write_single(own)) paths.push_back(path);
     return paths;
   }
   if (!out.empty())
@@ -124,6 +154,15 @@ std::vector<fs::path> write_pages(const std::vector<std::string>& folders, const
                           " is one run, whose report.html lies in it. Give several folders, or leave --out away"));
   read_folder(folder);  // says what is missing
   return write_single(folder);
+}
+
+ExitCode print_latex(const std::vector<std::string>& folders, const Output& output) {
+  const std::string table = latex_table(read_folders(folders));
+  if (output.json)
+    std::cout << Json{{"latex", table}}.dump(1) << "\n";
+  else
+    std::cout << table;
+  return ExitCode::kOk;
 }
 
 }  // namespace
@@ -134,14 +173,22 @@ void add_report(CLI::App& app, Action& action) {
   auto output = std::make_shared<Output>();
   CLI::App& command =
       add_command(app, "report",
-                  "Write report.html again from a folder's report.json, or one page that compares several folders.\n"
+                  "Write report.html again from a folder's report.json, or one page that compares several folders; or "
+                  "print a LaTeX table.\n"
                   "  lancet report out/demo\n"
-                  "  lancet report out/memit out/alphaedit --out comparison.html");
+                  "  lancet report out/memit out/alphaedit --out comparison.html\n"
+                  "  lancet report out/demo --latex > table.tex");
   add_option(command, "folders", *folders, "Outputs of lancet edit or lancet compare").required();
-  add_option(command, "--out", *out, "The page of several folders; default: comparison.html");
+  auto latex = std::make_shared<bool>(false);
+  const Argument page = add_option(command, "--out", *out, "The page of several folders; default: comparison.html");
+  add_flag(command, "--latex", *latex,
+           "Print a table for a paper (LaTeX, package booktabs) of one output, of a comparison or of several outputs; "
+           "writes nothing")
+      .excludes(page);
   add_output_options(command, *output);
   on_choice(command, action, [=] {
     begin(*output);
+    if (*latex) return print_latex(*folders, *output);
     const std::vector<fs::path> paths = write_pages(*folders, *out);
     if (folders->size() == 1) note_written(folders->front(), paths);
     Json written = Json::array();

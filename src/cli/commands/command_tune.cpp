@@ -8,6 +8,9 @@
 #include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
 #include "lancet/io/files.h"
+#include "lancet/io/output_folder.h"
+#include "lancet/io/unfinished_folder.h"
+#include "lancet/runtime/communicator.h"
 #include "lancet/studies/tune_job.h"
 #include "terminal.h"
 
@@ -51,8 +54,12 @@ std::string trials_json(const TuneReport& report, const fs::path& preset) {
   return Json{{"format", "lancet-tune-1"}, {"preset", preset.string()}, {"trials", trials}}.dump(1) + "\n";
 }
 
-/// The two files are looked at before the work begins.
+/// What the lock is called by; a preset is a file, no folder of lancet's.
+constexpr OutputKind kTuneOutput{"tune", "preset.yaml", "lancet-tune-"};
+
+/// The two files, and what an unfinished run left beside them, are looked at before the work begins.
 void check_target(const fs::path& preset) {
+  check_unfinished(unfinished_folder(preset));
   for (const fs::path& file : {preset, fs::path(preset).replace_extension(".svg")})
     if (fs::exists(file)) throw ConfigError(cat("--out: ", file.string(), ": exists already: choose another name"));
   const fs::path folder = fs::absolute(preset).parent_path();
@@ -66,10 +73,12 @@ ExitCode run_tune(const JobArguments& arguments, const std::string& out, const O
   refuse_several_processes("lancet tune");
   check_target(out);
   const JobConfig job = read_job(arguments, JobPurpose::kTune);
-  const TuneReport report = run_tune_job(job);
   const fs::path preset(out), plot = fs::path(out).replace_extension(".svg");
+  const OutputLock lock(preset, kTuneOutput);
+  const TuneReport report = run_tune_job(job, say_which_runs_are_kept(job, alone(), unfinished_folder(preset)));
   write_text_file(plot, to_svg(report));
   write_text_file(preset, to_preset(report));
+  remove_unfinished(unfinished_folder(preset));
   if (output.json)
     std::cout << trials_json(report, preset);
   else if (!output.quiet)
@@ -87,7 +96,8 @@ void add_tune(CLI::App& app, Action& action) {
   auto output = std::make_shared<Output>();
   CLI::App& command = add_command(app, "tune",
                                   "Find an editor's options for a model, on requests of their own (tune: in the "
-                                  "job; without it the first half of the job's).\n"
+                                  "job; without it the first half of the job's). A trial that is done is kept: the "
+                                  "same command goes on after a stop.\n"
                                   "  lancet tune job.yaml --out preset.yaml");
   add_job(command, *arguments).required();
   add_option(command, "--out", *out, "The preset file; a plot comes beside it, .svg").shows_default().type("FILE");

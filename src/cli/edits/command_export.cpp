@@ -122,7 +122,10 @@ void add_export_model(CLI::App& app, Action& action) {
 }  // namespace
 
 void add_export(CLI::App& app, Action& action) {
-  CLI::App& group = add_command_group(app, "export", "Edits for other programs; a model without its records.");
+  CLI::App& group = add_command_group(app, "export",
+                                      "Edits for other programs; a model without its records.\n"
+                                      "  lancet export adapter out/demo --out out/demo-adapter\n"
+                                      "  lancet export model out/demo --strip-provenance --out out/demo-bare");
   add_export_adapter(group, action);
   add_export_model(group, action);
 }

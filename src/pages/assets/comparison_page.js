@@ -38,19 +38,19 @@ function metricCell(metric, best) {
   const { before, after } = metric, isBest = best.includes(metric);
   return make("td", { class: isBest ? "num best" : "num" }, make("span.after", {}, valueText(after.value, metric)),
     isBest && make("span.tag", {}, "best"),
-    after.interval && make("span.range", {}, intervalText(after.interval, metric)),
+    after.interval && make("span.range", {}, spreadText(after, metric)),
       before.value !== null && make("span.from", {}, `from ${bareValue(before.value, metric)}`));
 }
 
 /** "accepted" of a run that was asked for something, and met it. */
-function statusCell({ report }) {
-  if (isRejected(report)) return make("td.num.bad", {}, "✕ rejected");
+function statusCell({ report, isRejected: isAnyRejected }) {
+  if (isAnyRejected || isRejected(report)) return make("td.num.bad", {}, "✕ rejected");
   const isAccepted = part(report, "status") === "accepted" && thresholdsOf(report).length > 0;
   return isAccepted ? make("td.num.good", {}, "✓ accepted") : make("td.num.soft", {}, "no thresholds");
 }
 
-function tookCell({ report }) {
-  const count = tookCount(report);
+function tookCell({ report, took }) {
+  const count = took ?? tookCount(report);
   if (!count) return make("td.num.soft", {}, "–");
   return make("td", { class: count.took ? "num" : "num bad" },
     `${count.took ? "" : "✕ "}${countText(count.took)} of ${countText(count.of)}`);
@@ -88,9 +88,10 @@ function balancePlots(group, lines) {
     const other = `specificity_${success.shown.name.slice("efficacy_".length)}`;
     for (const specificity of lines.filter(({ shown }) => shown.name === other)) {
       const valueOf = (line, i) => line.ofRuns[i]?.after.value ?? null;
-      const points = group.map(({ label, color },
-        i) => ({ name: label, color, x: valueOf(specificity, i), y: valueOf(success, i) })).filter(({ x, y }) => x !== null
-        && y !== null);
+      const spreadOf = (line, i) => line.ofRuns[i]?.after.deviation ?? 0;
+      const points = group.map(({ label, color }, i) => ({ name: label, color, x: valueOf(specificity, i),
+        y: valueOf(success, i), dx: spreadOf(specificity, i), dy: spreadOf(success, i) }))
+        .filter(({ x, y }) => x !== null && y !== null);
       const frame = { title: "Success against specificity", subtitle: "dashed: the runs that no other one beats in both",
         x: { label: `${other}, %`, isPercent: true }, y: { label: `${success.shown.name}, %`, isPercent: true } };
       if (points.length > 1) plots.push(scatterPlot(frame, points, frontOf(points)));
@@ -100,8 +101,7 @@ function balancePlots(group, lines) {
 }
 
 function runCostPlots(group) {
-  const times = group.map((run) => ({ ...run,
-    seconds: sum(listOf(part(run.report, "batches")).map((batch) => numberOf(part(batch, "seconds")) ?? 0)) }))
+  const times = group.map((run) => ({ ...run, seconds: run.secondsOfRuns ? meanOf(run.secondsOfRuns) : run.seconds }))
     .filter(({ seconds, requests }) => seconds > 0 && requests > 0)
     .map(({ label, color, seconds, requests }) => ({ label, color, value: seconds / requests,
       text: `${shortNumber(seconds / requests)}\u00A0s` }));
@@ -157,7 +157,8 @@ function groupSections(group, i, groups) {
     lines = metricLines(group), { report, requests } = group[0];
   const lead = [`${counted(requests, "request")} on `, isolated(modelName(report)), " ",
     make("code", {}, textOf(part(report, "model", "content_hash"))),
-    ". After the edit; small: 95\u00A0% confidence interval where measured, and the value before. ",
+    group.some(({ seeds }) => seeds) ? ". After the edit: means over seeds; small: standard deviation, and the value before. "
+      : ". After the edit; small: 95\u00A0% confidence interval where measured, and the value before. ",
     "Best: where its interval lies apart from all others'. A metric opens to its definition."];
   return [section(`balance${id}`, `Balance${suffix}`, "", figures(balancePlots(group, lines))),
     section(`metrics${id}`, `Metrics${suffix}`, lead, metricsTable(group, lines)),
@@ -185,7 +186,9 @@ function runProblems(runs) {
 
 /** Makes the page of {title, runs, differences}. */
 function showComparison({ title, runs, differences }) {
-  const read = runs.map((run, color) => ({ ...run, color, metrics: run.report ? figuresOf(part(run.report, "metrics")) : [] }));
+  const secondsOf = ({ report }) => sum(listOf(part(report, "batches")).map((batch) => numberOf(part(batch, "seconds")) ?? 0));
+  const read = joinedSeeds(runs.map((run) => ({ ...run, seconds: secondsOf(run),
+    metrics: run.report ? figuresOf(part(run.report, "metrics")) : [] }))).map((run, color) => ({ ...run, color }));
   const done = read.filter(({ report }) => report);
   const groups = [...new Set(done.map(({ group }) => group))].map((number) => done.filter(({ group }) => group === number));
   const notices = groups.flatMap((group) => metricNotices(metricLines(group)));

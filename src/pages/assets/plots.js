@@ -170,14 +170,22 @@ function namePlaces(axes, dots) {
   });
 }
 
-/** Named points {name, x, y, color}, and a line without dots behind them. */
+/** Bars from a point to either side, where it has a spread. */
+const errorBars = ({ atX, atY }, { x, y, dx = 0, dy = 0 }) => [
+  dx > 0 && draw("p-error", atX(x - dx), atY(y), atX(x + dx), atY(y)),
+  dy > 0 && draw("p-error", atX(x), atY(y - dy), atX(x), atY(y + dy))];
+
+/** Named points {name, x, y, color}, perhaps with spreads dx and dy, and a line without dots behind them. */
 function scatterPlot(frame, points, line) {
-  const axes = makeAxes(frame, points.map(({ x }) => x), points.map(({ y }) => y));
-  const texts = points.map(({ name, x, y }) => `${name}: ${axes.x.text(x)} / ${axes.y.text(y)}`);
+  const ends = (at, spread) => points.flatMap((point) => [point[at] - (point[spread] ?? 0), point[at] + (point[spread] ?? 0)]);
+  const axes = makeAxes(frame, ends("x", "dx"), ends("y", "dy"));
+  const spread = (value, axis) => (value > 0 ? ` ± ${axis.text(value)}` : "");
+  const texts = points.map(({ name, x, y, dx, dy }) =>
+    `${name}: ${axes.x.text(x)}${spread(dx, axes.x)} / ${axes.y.text(y)}${spread(dy, axes.y)}`);
   const most = (axes.right - axes.left) / 2 - 20;
   const dots = points.map(({ name, x, y }) => ({ x: axes.atX(x), y: axes.atY(y), name: fitted(name, most) }));
   const places = namePlaces(axes, dots);
-  const marks = points.map(({ color }, i) => mark(color, texts[i],
+  const marks = points.map(({ color }, i) => mark(color, texts[i], errorBars(axes, points[i]),
     makeSvg("circle", { class: "p-dot", cx: dots[i].x.toFixed(1), cy: dots[i].y.toFixed(1), r: 5 }),
     write(dots[i].name, places[i].left, places[i].y, "start", "p-name")));
   return picture(frame, axes.width, axes.height, texts, [axes.parts, linePath(axes, line, "p-front"), marks]);

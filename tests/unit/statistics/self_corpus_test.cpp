@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <set>
+#include <sstream>
 
 #include "lancet/core/error.h"
 #include "lancet/core/progress.h"
@@ -153,22 +154,58 @@ TEST(SelfCorpus, SamplesManyDocumentsAtATimeWhereTheyAreSmall) {
   EXPECT_EQ(sampled_together(1, SolveOn::kHost), 1);
 }
 
-TEST(SelfCorpus, CountsTokensWhileTheyAreDrawnAndEstimatesTheRest) {
-  const TinyModel tiny;
-  const CausalLM model = tiny.load();
-  static std::atomic<int64_t> seconds;  // the clock moves a second with every look at it
+/// The lines that sampling shows while the clock moves a second with every look at it.
+std::vector<std::string> lines_of_sampling(const CausalLM& model, const SelfCorpusPlan& plan) {
+  static std::atomic<int64_t> seconds;
   seconds = 0;
   set_stage_clock([] { return StageTime(std::chrono::seconds(++seconds)); });
   ::testing::internal::CaptureStderr();
-  sample_corpus(model, {.begin = 1, .tokens = 400, .most_tokens = 100, .seed = 5}, alone());
-  const std::string shown = ::testing::internal::GetCapturedStderr();
+  sample_corpus(model, plan, alone());
+  std::istringstream shown(::testing::internal::GetCapturedStderr());
   set_stage_clock(nullptr);
-  EXPECT_NE(shown.find("statistics  the model writes 400 tokens, about "), std::string::npos) << shown;
-  EXPECT_NE(shown.find("sampling  400/400 tokens  in "), std::string::npos) << shown;
-  size_t lines = 0;
-  for (size_t at = shown.find("/400 tokens  "); at != std::string::npos; at = shown.find("/400 tokens  ", at + 1))
-    ++lines;
-  EXPECT_GT(lines, 3u) << shown;
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(shown, line);) lines.push_back(line);
+  return lines;
+}
+
+bool has(const std::string& line, const char* part) { return line.find(part) != std::string::npos; }
+
+TEST(SelfCorpus, CountsTokensWhileTheyAreDrawnAndEstimatesTheRest) {
+  const TinyModel tiny;
+  const std::vector<std::string> lines =
+      lines_of_sampling(tiny.load(), {.begin = 1, .tokens = 400, .most_tokens = 100, .seed = 5});
+  ASSERT_GT(lines.size(), 4u);
+  EXPECT_TRUE(has(lines.back(), "sampling  400/400 tokens  in ")) << lines.back();
+  for (size_t i = 0; i + 1 < lines.size(); ++i) {
+    EXPECT_TRUE(has(lines[i], "sampling  ") && has(lines[i], "/400 tokens  ")) << lines[i];
+    EXPECT_TRUE(has(lines[i], " left")) << lines[i];
+    EXPECT_FALSE(has(lines[i], "about")) << "nothing is promised before it is measured: " << lines[i];
+  }
+}
+
+/// Documents that have begun are written to their ends, also when there are tokens enough: the lines say how many, and
+/// how long they take, until they are done.
+TEST(SelfCorpus, SaysWhatIsLeftWhenThereAreTokensEnough) {
+  const TinyModel tiny;
+  ModelConfig brief = tiny.config;  // one token in a hundred ends a document
+  brief.eos_ids.clear();
+  for (TokenId id = 0; id < brief.vocab_size; id += 100) brief.eos_ids.push_back(id);
+  const CausalLM model = CausalLM::load(tiny.checkpoint, brief,
+                                        plan_placement(brief.n_layers, std::vector{Placement::host()}, at::kFloat));
+  const std::vector<std::string> lines =
+      lines_of_sampling(model, {.begin = 1, .tokens = 2000, .most_tokens = 200, .seed = 5, .note = "once"});
+  std::vector<std::string> enough;
+  for (const std::string& line : lines)
+    if (has(line, "sampling  2000/2000 tokens") && !has(line, "  in ")) enough.push_back(line);
+  ASSERT_GT(enough.size(), 2u) << "some documents outlast the tokens";
+  for (size_t i = 0; i < enough.size(); ++i) {
+    EXPECT_TRUE(has(enough[i], "to finish, once")) << enough[i];
+    EXPECT_TRUE(has(enough[i], " left")) << enough[i];
+    if (i > 0) {
+      EXPECT_NE(enough[i], enough[i - 1]);
+    }
+  }
+  EXPECT_TRUE(lines.back().ends_with("  once")) << lines.back();
 }
 
 TEST(SelfCorpus, RefusesAModelThatSaysNothing) {
