@@ -428,7 +428,7 @@ def test_losses_of_many_sizes_are_drawn_logarithmically(pages):
 
 def with_after(after, interval=None, facts=10, **changes):
     report = small()
-    report["requests"] = [copy.deepcopy(report["requests"][i % 2]) | {"id": str(i)} for i in range(facts)]
+    report["requests"] += [copy.deepcopy(report["requests"][i % 2]) | {"id": str(i)} for i in range(2, facts)]
     report["metrics"]["efficacy_prob"] |= {"after": after} | ({"interval": {"before": None, "after": interval}} if interval else {}) | changes
     return report
 
@@ -478,7 +478,7 @@ def test_a_comparison_has_what_each_run_answers_by_fact(pages):
 
 
 def test_a_comparison_keeps_apart_what_is_not_comparable(pages):
-    model, requests, protocol = small(), small(), with_after(0.75, protocol="by rank")
+    model, requests, protocol = small(), small(), with_after(0.75, facts=2, protocol="by rank")
     model["model"]["content_hash"] = "def"
     requests["requests"][0]["target"] = "Bern"
     for other in (model, requests):
