@@ -485,9 +485,9 @@ def test_a_comparison_keeps_apart_what_is_not_comparable(pages):
         says(pages.compare({"one": small(), "two": other}).text("body"), "not comparable across the 2 tables", "Metrics, group 2")
     text = pages.compare({"one": small(), "two": protocol}).text("body")
     assert "measured by 2 different protocols" in text and "group 2" not in text
-    fewer = pages.compare({"one": small(), "two": with_after(1, prompts=1)})
+    fewer = pages.compare({"one": small(), "two": with_after(1, facts=2, prompts=1)})
     says(whole_text(fewer), "rests on other prompts in some runs (4, 1 of them)", "; over 4 prompts", "; over 1 prompt")
-    apart = pages.compare({"one": with_after(0.75, asked="abc"), "two": with_after(1, asked="def")})  # as many, but not the same ones
+    apart = pages.compare({"one": with_after(0.75, facts=2, asked="abc"), "two": with_after(1, facts=2, asked="def")})  # as many, but not the same ones
     assert "rests on other prompts in some runs (4, 4 of them)" in apart.text("body")
     assert texts(fewer, "td.best") == texts(apart, "td.best") == []
 
