@@ -428,7 +428,7 @@ def test_losses_of_many_sizes_are_drawn_logarithmically(pages):
 
 def with_after(after, interval=None, facts=10, **changes):
     report = small()
-    report["requests"] = [copy.deepcopy(report["requests"][i % 2]) | {"id": str(i)} for i in range(facts)]
+    report["requests"] += [copy.deepcopy(report["requests"][i % 2]) | {"id": str(i)} for i in range(2, facts)]
     report["metrics"]["efficacy_prob"] |= {"after": after} | ({"interval": {"before": None, "after": interval}} if interval else {}) | changes
     return report
 
@@ -478,16 +478,16 @@ def test_a_comparison_has_what_each_run_answers_by_fact(pages):
 
 
 def test_a_comparison_keeps_apart_what_is_not_comparable(pages):
-    model, requests, protocol = small(), small(), with_after(0.75, protocol="by rank")
+    model, requests, protocol = small(), small(), with_after(0.75, facts=2, protocol="by rank")
     model["model"]["content_hash"] = "def"
     requests["requests"][0]["target"] = "Bern"
     for other in (model, requests):
         says(pages.compare({"one": small(), "two": other}).text("body"), "not comparable across the 2 tables", "Metrics, group 2")
     text = pages.compare({"one": small(), "two": protocol}).text("body")
     assert "measured by 2 different protocols" in text and "group 2" not in text
-    fewer = pages.compare({"one": small(), "two": with_after(1, prompts=1)})
+    fewer = pages.compare({"one": small(), "two": with_after(1, facts=2, prompts=1)})
     says(whole_text(fewer), "rests on other prompts in some runs (4, 1 of them)", "; over 4 prompts", "; over 1 prompt")
-    apart = pages.compare({"one": with_after(0.75, asked="abc"), "two": with_after(1, asked="def")})  # as many, but not the same ones
+    apart = pages.compare({"one": with_after(0.75, facts=2, asked="abc"), "two": with_after(1, facts=2, asked="def")})  # as many, but not the same ones
     assert "rests on other prompts in some runs (4, 4 of them)" in apart.text("body")
     assert texts(fewer, "td.best") == texts(apart, "td.best") == []
 
