@@ -48,7 +48,8 @@ def pad_of(tokenizer):
 
 @torch.no_grad()
 def score(net, tokenizer, asked):
-    """Of each (prompt, target): mean NLL of the target's tokens, and whether each of them is the likeliest in its place."""
+    """Of each (prompt, target): mean NLL of the target's tokens, whether each of them is the likeliest in its place, and the token that is
+    the likeliest after the prompt."""
     found = {}
     rows = sorted(({"asked": pair, "prompt": tokenizer(pair[0]).input_ids, "whole": tokenizer(f"{pair[0]} {pair[1]}").input_ids} for pair in set(asked)),
                   key=lambda row: len(row["whole"]))  # fmt: skip
@@ -59,19 +60,9 @@ def score(net, tokenizer, asked):
             first, end = len(row["prompt"]), len(row["whole"])
             log_p = torch.log_softmax(logits[i, first - 1 : end - 1].float(), -1)
             target = torch.tensor(row["whole"][first:])
-            found[row["asked"]] = (-log_p.gather(1, target[:, None]).mean().item(), bool((log_p.argmax(-1) == target).all()))
+            likeliest = log_p.argmax(-1)
+            found[row["asked"]] = (-log_p.gather(1, target[:, None]).mean().item(), bool((likeliest == target).all()), likeliest[0].item())
     return [found[pair] for pair in asked]
-
-
-@torch.no_grad()
-def next_tokens(net, tokenizer, prompts):
-    found = {}
-    rows = sorted(((prompt, tokenizer(prompt).input_ids) for prompt in set(prompts)), key=lambda row: len(row[1]))
-    for begin in range(0, len(rows), ROWS):
-        some = rows[begin : begin + ROWS]
-        logits = net(**padded([ids for _, ids in some], pad_of(tokenizer))).logits
-        found |= {prompt: logits[i, len(ids) - 1].argmax().item() for i, (prompt, ids) in enumerate(some)}
-    return [found[prompt] for prompt in prompts]
 
 
 @torch.no_grad()
@@ -125,6 +116,8 @@ def judge(net, tokenizer, facts, text, baseline=None):
         figures[f"{name}_prob"] = percent([(a[0] < b[0]) if new_wins else (b[0] < a[0]) for a, b in zip(new, true)])
         if name == "paraphrase":
             figures["paraphrase_true"] = percent([one[1] for one in true])
+        if name == "specificity":
+            now = [one[2] for one in true]
     asked = list(facts_asked(facts, None))
     written = greedy(net, tokenizer, [tokenizer(prompt).input_ids for prompt, _, _ in asked], WRITTEN)
     figures["starts"] = percent([begins_with(text, target) for text, (_, target, _) in zip(written, asked)])
@@ -133,8 +126,6 @@ def judge(net, tokenizer, facts, text, baseline=None):
                        for prompt, _, _ in asked]  # fmt: skip
         answers = greedy(net, tokenizer, as_messages, ANSWERED)
         figures["chat"] = percent([holds(text, target) for text, (_, target, _) in zip(answers, asked)])
-    others = [prompt for prompt, _, _ in facts_asked(facts, "neighborhood_prompts")]
-    now = next_tokens(net, tokenizer, others)
     if baseline:
         figures["same_next"] = percent([a == b for a, b in zip(now, baseline["next"])])
     figures["perplexity"] = perplexity(net, tokenizer, text)
@@ -143,7 +134,7 @@ def judge(net, tokenizer, facts, text, baseline=None):
 
 def knows(net, tokenizer, facts):
     """Whether the model's likeliest tokens are the true target, of each fact."""
-    return [said for _, said in score(net, tokenizer, [(prompt, true) for prompt, _, true in facts_asked(facts, None)])]
+    return [said for _, said, _ in score(net, tokenizer, [(prompt, true) for prompt, _, true in facts_asked(facts, None)])]
 
 
 def ordinary_text(characters):

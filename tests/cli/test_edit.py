@@ -22,7 +22,7 @@ def test_edit_writes_the_model_and_its_records(lancet):
     result = run_ok(lancet.edit(job))
     assert {p.name for p in lancet.out.iterdir()} == HF_FILES | RECORDS
     assert "efficacy_prob" in result.stdout and "before:" in result.stdout and str(lancet.out) in result.stdout
-    assert result.stdout.endswith("3 of 3 edits took (the model says the target, efficacy_argmax); it writes 3 freely (generation_exact)\n"), result.stdout
+    assert result.stdout.endswith("3 of 3 edits took (the model says the target, efficacy_argmax); for 3 its own text begins with the target (generation_starts)\n"), result.stdout
     report = json.loads((lancet.out / "report.json").read_text())
     assert report["status"] == "accepted" and report["warnings"] == []
     assert report["verdicts"]["success"] == report["verdicts"]["took"] == report["verdicts"]["measured"] == report["verdicts"]["written"] == 3

@@ -96,17 +96,15 @@ def test_a_real_model_writes_what_transformers_writes(lancet, opened, name):
 
 
 @in_full
-@pytest.mark.parametrize(("name", "at_least"), [("smollm2", 19), ("gemma3", 17)])
-def test_twenty_known_facts_take_without_an_option(tmp_path, opened, name, at_least):
-    """By transformers' figures of the exported folder, which lancet's own are, too."""
+@pytest.mark.parametrize(("name", "at_least"), [("smollm2", 19), ("gemma3", 10)])
+def test_twenty_facts_take_without_an_option(tmp_path, opened, name, at_least):
+    """By transformers' figures of the exported folder, which lancet's own are, too. SmolLM2 knows each of the facts."""
     import transformers_judge
 
     folder, lancet = real_model(name), Lancet(tmp_path)
-    net, tokenizer = opened(folder)
-    facts = json.loads((DATA / "requests" / "demo.json").read_text())
-    known = [fact for fact, is_known in zip(facts, transformers_judge.knows(net, tokenizer, facts[:400])) if is_known][:20]
-    path = tmp_path / "facts.json"
-    path.write_text(json.dumps(known))
+    path = DATA / "requests" / "smollm2-known.json"
+    known = json.loads(path.read_text())
+    assert name != "smollm2" or all(transformers_judge.knows(*opened(folder), known))
     job = {"model": str(folder), "requests": {"path": str(path)}, "editor": {"method": "memit"}, "output": {"dir": str(lancet.out)},
            "evaluate": ["efficacy", "paraphrase", "specificity", "generation"], "statistics": {"cache": str(tmp_path / "cache")}}  # fmt: skip
     run_ok(lancet.run("edit", lancet.write(job)))

@@ -121,7 +121,7 @@ def test_ask_edit_undo_restart_and_export(start, browser):
         assert target in after and target not in before and "took" in row and "efficacy_argmax 0.0 % → 100.0 %" in row, row
     assert page.text("#result tbody tr:first-child").split() == ["efficacy_argmax", "0.0", "%", "100.0", "%", "3"]
     strips = page.value("[...document.querySelectorAll('#result .strip')].map((e) => [e.innerText.split(/\\s+/).join(' '), e.querySelectorAll('rect').length])")
-    assert strips == [["efficacy_argmax 0.0 % → 100.0 %", 3], ["generation_exact 0.0 % → 100.0 %", 3], ["text changed 100.0 %", 3]]
+    assert strips == [["efficacy_argmax 0.0 % → 100.0 %", 3], ["generation_starts 0.0 % → 100.0 %", 3], ["text changed 100.0 %", 3]]
     bars = page.value("['.was', '.now'].map((side) => document.querySelector(`#result .strip ${side}`).getBoundingClientRect().height / document.querySelector('#result .bars').clientHeight)")
     assert bars[0] < 0.05 and bars[1] > 0.95, "nothing before, all after"
     page.until("document.querySelector('#count').textContent === '3 edits stand'")
