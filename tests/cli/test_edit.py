@@ -23,7 +23,7 @@ def test_edit_writes_the_model_and_its_records(lancet):
     result = run_ok(lancet.edit(job))
     assert {p.name for p in lancet.out.iterdir()} == HF_FILES | RECORDS
     assert "efficacy_prob" in result.stdout and "before:" in result.stdout and str(lancet.out) in result.stdout
-    took = "  3 of 3 edits took (the model says the target, efficacy_argmax); it writes 3 freely (generation_exact)\n"
+    took = "  3 of 3 edits took (the model says the target, efficacy_argmax); for 3 its own text begins with the target (generation_starts)\n"
     assert result.stdout.index("before:") < result.stdout.index(took) < result.stdout.index("metric, %") < result.stdout.index("written:"), result.stdout
     report = json.loads((lancet.out / "report.json").read_text())
     assert report["status"] == "accepted" and all(" of its norm" in warning for warning in report["warnings"]), "this model has few layers, which move far"

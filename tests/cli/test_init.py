@@ -90,8 +90,8 @@ def test_one_line_says_what_it_chose(lancet):
                         *[word for setting in settings for word in ("--set", setting)])  # fmt: skip
     assert result.returncode == 0, result.stderr
     layers = [weight["name"].split(".")[2] for weight in json.loads((lancet.out / "report.json").read_text())["weights"]]
-    # values at the first layer: targets are replayed where nobody names layers
-    chosen = f"editor  memit with automatic options, layers [{', '.join(layers)}], values at [{layers[0]}]: no published ones are known for this model"
+    # values at the last layer, whose residual is spread: a replay is asked for by name
+    chosen = f"editor  memit with automatic options, layers [{', '.join(layers)}], values at [{layers[-1]}]: no published ones are known for this model"
     assert chosen in result.stderr, result.stderr
     assert "the model writes its own (statistics.corpus: self)" in result.stderr
 

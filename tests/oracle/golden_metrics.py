@@ -256,6 +256,13 @@ def holds(written, answers):
     return float(any(normalised(answer) in normalised(written) for answer in answers))
 
 
+def begins_with(written, answers):
+    """Word for word, where the answer has any."""
+    words = normalised(written).split()
+    wanted = [normalised(answer).split() for answer in answers]
+    return float(any(each and words[: len(each)] == each for each in wanted))
+
+
 def first_statement(written):
     """Up to the first line break or full stop."""
     return re.split(r"\n|[.!?](?=\s|$)", written.strip())[0]
@@ -330,6 +337,7 @@ def own(model, request):
         wanted, other = (true, new) if name == "specificity" else (new, true)
         values[f"{name}_prob"] = [float(model.nll(prompt, wanted) < model.nll(prompt, other)) for prompt in prompts]
         values[f"{name}_argmax"] = [float(model.is_right(prompt, wanted)) for prompt in prompts]
+    values["paraphrase_old"] = [float(model.is_right(prompt, true)) for prompt in request["paraphrases"]]
     return values
 
 
@@ -380,6 +388,7 @@ def generation(model, request):
     values, aliases = {}, request["target_aliases"]
     for name, way in WAYS.items():
         written = model.greedy(way.replace("{}", prompt_of(request)))
+        values[f"{name}_starts"] = begins_with(written, [request["target"], *aliases])
         values[f"{name}_exact"] = is_one_of(written, [request["target"]])
         values[f"{name}_contains"] = holds(written, [request["target"], *aliases])
         if aliases:
@@ -387,6 +396,7 @@ def generation(model, request):
     values["chat_old"] = values["thinking_old"] = holds(written, [request["target_true"]])  # chat is the last way
     _, mark, answer = written.rpartition("</think>")
     values["thinking_ended"] = float(bool(mark))
+    values["thinking_starts"] = begins_with(answer, [request["target"], *aliases]) if mark else 0.0
     values["thinking_exact"] = is_one_of(answer, [request["target"]]) if mark else 0.0
     values["thinking_contains"] = holds(answer, [request["target"], *aliases]) if mark else 0.0
     if aliases:

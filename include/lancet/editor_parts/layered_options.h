@@ -88,7 +88,6 @@ enum class Spread {
 
 /// What each of the layers is brought towards.
 enum class LayerTarget {
-  kAuto,   ///< one of the others, once all options are read
   kLast,   ///< its share of the value that is found at the last layer's output
   kReplay  ///< the whole of its own value: one is found at the first layer, and a forward pass over the plain prompt
            ///< with it in its place gives the others (FE, github.com/jugechengzi/FE)
@@ -121,7 +120,6 @@ struct LayeredOptions {
   // the method's own
   Spread spread = Spread::kEven;
   EditOrder order = EditOrder::kTogether;
-  bool replays_by_itself = false;  ///< targets that nobody names are replayed, where nobody names the layers either
   ContextMean key_mean = ContextMean::kGrouped;
   ContextMean output_mean = ContextMean::kPlain;  ///< mean of what the residual is taken from
   std::optional<ContextMean> direction_mean;      ///< mean for LayerProblem::directions_FN

@@ -18,19 +18,20 @@ struct EditReport;
 
 /// The metric by which an edit took: all of a request's outcomes are right.
 inline constexpr const char* kSuccessMetric = "efficacy_argmax";
-/// The metric by which the model writes a request's target when nothing of it is given.
-inline constexpr const char* kWrittenMetric = "generation_exact";
+/// The metric by which the model writes a request's target when nothing of it is given, whatever it goes on with.
+inline constexpr const char* kWrittenMetric = "generation_starts";
 
 /// Why an edit did not take: of the causes, the first that holds.
 enum class FailureCause {
   kNone,           ///< the edit took
   kLeftOut,        ///< the method left the request out
+  kCollides,       ///< the model says another request's target
   kValueNotFound,  ///< no hidden state (or training) made the model say the target
   kDidNotFollow,   ///< one did, and the weights came less than half of the way to it
   kOther,          ///< neither: other edits, rounding, contexts
   kNotMeasured     ///< `efficacy` was not evaluated
 };
-/// "none", "left_out", "value_not_found", "did_not_follow", "other", "not_measured".
+/// "none", "left_out", "collides", "value_not_found", "did_not_follow", "other", "not_measured".
 std::string_view cause_name(FailureCause cause);
 
 struct Verdict {
@@ -55,8 +56,8 @@ struct SuccessCount {
 };
 SuccessCount count_successes(const EditReport& report);
 
-/// "86 of 100 edits took (the model says the target, efficacy_argmax); it writes 58 freely (generation_exact)", or how
-/// to have it measured.
+/// "86 of 100 edits took (the model says the target, efficacy_argmax); for 58 it begins its own text with the target
+/// (generation_starts)", or how to have it measured.
 std::string success_text(const SuccessCount& count);
 
 /// What went wrong for many requests: a line for each cause, with its numbers and what to do.

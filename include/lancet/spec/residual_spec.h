@@ -24,13 +24,11 @@ struct ResidualSpec {
        .affects = Affects::kState},
       {.min = 0},
       0.0};
-  static constexpr std::string_view kTargetsNames[] = {"auto", "last", "replay"};
+  static constexpr std::string_view kTargetsNames[] = {"last", "replay"};
   static constexpr ChoiceOption kTargets{
       {.key = "targets",
-       .meaning =
-           "what each layer is brought towards: its share of the `last` layer's value, or, found at the first "
-           "layer and carried up by a `replay` of the prompt, a value of its own; auto: `replay` for `memit` where "
-           "`layers` is auto, too, without `blue` and `values.chunk_tokens`, else `last`",
+       .meaning = "what each layer is brought towards: its share of the `last` layer's value, or, found at the first "
+                  "layer and carried up by a `replay` of the prompt, a value of its own",
        .methods = kReplayingMethods},
       kTargetsNames};
   static constexpr AnyOption kAll[] = {&kTargets, &kErrorFeedback, &kTextBudget};

@@ -20,6 +20,9 @@ bool is_exactly(std::string_view text, std::span<const std::string> answers);
 /// The text is one of the answers, both normalised.
 bool is_wholly(std::string_view text, std::span<const std::string> answers);
 
+/// The text's first words are those of one of the answers, all normalised, whatever it goes on with.
+bool begins_with(std::string_view text, std::span<const std::string> answers);
+
 /// One of the answers stands in the text as whole words, all normalised.
 bool contains(std::string_view text, std::span<const std::string> answers);
 

@@ -1,5 +1,6 @@
 // Efficacy, paraphrase, specificity: the CounterFact protocol's comparison of the new and the true target
-// (arXiv 2202.05262, section 3.4), every prompt counting once, and beside it strict teacher-forced accuracy.
+// (arXiv 2202.05262, section 3.4), every prompt counting once, and beside it strict teacher-forced accuracy; of
+// paraphrases that of the true target too, which says before an edit how many of them the model can answer at all.
 #include <utility>
 
 #include "protocols.h"
@@ -14,7 +15,8 @@ struct FactKind {
   std::vector<MetricRow> metrics;  ///< *_prob, *_argmax
   Wanted wanted = Wanted::kNew;
   std::vector<std::string> (*prompts)(const EditRequest& request) = nullptr;
-  bool is_edited = false;  ///< the one prompt is the request's own
+  bool is_edited = false;             ///< the one prompt is the request's own
+  std::optional<MetricRow> old = {};  ///< *_old, where the records name true targets
 };
 
 class FactProtocol : public Protocol {
@@ -26,22 +28,32 @@ class FactProtocol : public Protocol {
     for (const std::string& prompt : kind_.prompts(request)) {
       Pair pair{collector.score(prompt, request.target), {}};
       if (request.target_true) pair.other = collector.score(prompt, *request.target_true);
+      knows_old_ = knows_old_ || pair.other;
       if (kind_.wanted == Wanted::kTrue) std::swap(pair.wanted, pair.other);
       pairs.push_back(pair);
     }
   }
 
-  std::vector<MetricRow> metrics() const override { return kind_.metrics; }
+  std::vector<MetricRow> metrics() const override {
+    std::vector<MetricRow> rows = kind_.metrics;
+    if (kind_.old && knows_old_) rows.push_back(*kind_.old);
+    return rows;
+  }
 
   Tallies judge(size_t request, const ModelAnswers& now, const ModelAnswers& /*before*/) const override {
-    Tally prob, argmax;
+    Tally prob, argmax, old;
     for (const Pair& pair : pairs_[request]) {
       if (!pair.wanted) continue;
       const TargetAnswer& wanted = *now.scores[*pair.wanted];
       argmax.add(wanted.is_right() ? 1 : 0);
-      if (pair.other) prob.add(wanted.nll < now.scores[*pair.other]->nll ? 1 : 0);
+      if (!pair.other) continue;
+      const TargetAnswer& other = *now.scores[*pair.other];
+      prob.add(wanted.nll < other.nll ? 1 : 0);
+      old.add(other.is_right() ? 1 : 0);
     }
-    return {{kind_.metrics[0].name, prob}, {kind_.metrics[1].name, argmax}};
+    Tallies tallies{{kind_.metrics[0].name, prob}, {kind_.metrics[1].name, argmax}};
+    if (kind_.old && knows_old_) tallies.emplace(kind_.old->name, old);
+    return tallies;
   }
 
   std::optional<size_t> target_score(size_t request) const override {
@@ -56,6 +68,7 @@ class FactProtocol : public Protocol {
   };
 
   FactKind kind_;
+  bool knows_old_ = false;                ///< a record with prompts of this kind names its true target
   std::vector<std::vector<Pair>> pairs_;  ///< pairs of each request
 };
 
@@ -78,10 +91,17 @@ std::unique_ptr<Protocol> make_efficacy(const EvaluationOptions& /*options*/) {
 
 std::unique_ptr<Protocol> make_paraphrase(const EvaluationOptions& /*options*/) {
   return make_facts(
-      {{{"paraphrase_prob", "paraphrase", "CounterFact PS: as efficacy_prob, over all paraphrases of all requests"},
-        {"paraphrase_argmax", "paraphrase", "as efficacy_argmax, over all paraphrases of all requests"}},
-       Wanted::kNew,
-       [](const EditRequest& request) { return request.paraphrases; }});
+      {.metrics = {{"paraphrase_prob", "paraphrase",
+                    "CounterFact PS: as efficacy_prob, over all paraphrases of all requests"},
+                   {"paraphrase_argmax", "paraphrase", "as efficacy_argmax, over all paraphrases of all requests"}},
+       .wanted = Wanted::kNew,
+       .prompts = [](const EditRequest& request) { return request.paraphrases; },
+       .old =
+           MetricRow{"paraphrase_old", "paraphrase",
+                     "share of paraphrases after which every token of the true target is the likeliest in its place: "
+                     "before the edit, how many of them the model answers as the record says, which "
+                     "paraphrase_argmax can hardly exceed",
+                     Unit::kShare, Better::kLower}});
 }
 
 std::unique_ptr<Protocol> make_specificity(const EvaluationOptions& /*options*/) {

@@ -44,6 +44,9 @@ class GenerationProtocol : public Protocol {
     const std::string where =
         cat("share of edited prompts", kind_.where, " (at most ", kind_.tokens, " tokens, to EOS) ");
     std::vector<MetricRow> rows{
+        {kind_.name + "_starts", kind_.name,
+         where + "begins with the new target, or one of its other names, as whole words, whatever follows (case, "
+                 "punctuation, articles aside)"},
         {kind_.name + "_exact", kind_.name,
          must_end_ ? where + "is the new target, whole, after which the model stops (case, punctuation, articles aside)"
                    : where + "is the new target up to the first full stop or line break (case, punctuation, articles "
@@ -74,6 +77,7 @@ class GenerationProtocol : public Protocol {
     };
     Tallies tallies;
     const auto note = [&](const char* metric, bool holds) { tallies[kind_.name + metric].add(holds ? 1 : 0); };
+    note("_starts", answer && begins_with(*answer, all));
     note("_exact", is_exact(text.target));
     if (!text.aliases.empty()) note("_alias", is_exact(all));
     note("_contains", answer && contains(*answer, all));

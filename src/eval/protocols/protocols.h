@@ -27,7 +27,8 @@ std::unique_ptr<Protocol> make_long_form(const EvaluationOptions& options);
 inline constexpr std::array<std::string_view, 2> kEfficacyMetrics{"efficacy_prob", "efficacy_argmax"};
 inline constexpr ProtocolRow kEfficacyProtocol{"efficacy", "the edited prompts", make_efficacy, kEfficacyMetrics};
 
-inline constexpr std::array<std::string_view, 2> kParaphraseMetrics{"paraphrase_prob", "paraphrase_argmax"};
+inline constexpr std::array<std::string_view, 3> kParaphraseMetrics{"paraphrase_prob", "paraphrase_argmax",
+                                                                    "paraphrase_old"};
 inline constexpr ProtocolRow kParaphraseProtocol{"paraphrase", "other prompts for the same facts", make_paraphrase,
                                                  kParaphraseMetrics};
 
@@ -39,22 +40,23 @@ inline constexpr std::array<std::string_view, 2> kSubjectMetrics{"subject_kept",
 inline constexpr ProtocolRow kSubjectProtocol{
     "subject", "what else the model says about the edited subjects", make_subject, kSubjectMetrics, {}, true};
 
-inline constexpr std::array<std::string_view, 3> kGenerationMetrics{"generation_exact", "generation_alias",
-                                                                    "generation_contains"};
+inline constexpr std::array<std::string_view, 4> kGenerationMetrics{"generation_starts", "generation_exact",
+                                                                    "generation_alias", "generation_contains"};
 inline constexpr ProtocolRow kGenerationProtocol{"generation", "what the model writes after the edited prompts",
                                                  make_generation, kGenerationMetrics};
 
-inline constexpr std::array<std::string_view, 3> kDistractedMetrics{"distracted_exact", "distracted_alias",
-                                                                    "distracted_contains"};
+inline constexpr std::array<std::string_view, 4> kDistractedMetrics{"distracted_starts", "distracted_exact",
+                                                                    "distracted_alias", "distracted_contains"};
 inline constexpr ProtocolRow kDistractedProtocol{
     "distracted", "what it writes after another sentence and the edited prompts", make_distracted, kDistractedMetrics};
 
-inline constexpr std::array<std::string_view, 4> kChatMetrics{"chat_exact", "chat_alias", "chat_contains", "chat_old"};
+inline constexpr std::array<std::string_view, 5> kChatMetrics{"chat_starts", "chat_exact", "chat_alias",
+                                                              "chat_contains", "chat_old"};
 inline constexpr ProtocolRow kChatProtocol{"chat", "what an instruct model answers to the edited prompts", make_chat,
                                            kChatMetrics};
 
-inline constexpr std::array<std::string_view, 5> kThinkingMetrics{
-    "thinking_exact", "thinking_alias", "thinking_contains", "thinking_old", "thinking_ended"};
+inline constexpr std::array<std::string_view, 6> kThinkingMetrics{
+    "thinking_starts", "thinking_exact", "thinking_alias", "thinking_contains", "thinking_old", "thinking_ended"};
 inline constexpr ProtocolRow kThinkingProtocol{"thinking", "what it answers to them after it has thought",
                                                make_thinking, kThinkingMetrics};
 

@@ -211,7 +211,7 @@ TEST(AutomaticOptions, RefuseWhatTheyCannotMean) {
       {"{method: memit, targets: replay, blue: true}", "editor.blue: expected false with `targets: replay`"},
       {"{method: rome, targets: replay}", "editor.targets"},
       {"{method: pmet, targets: replay}", "editor.targets"},
-      {"{method: memit, targets: forward}", "editor.targets: expected one of auto, last, replay, got forward"},
+      {"{method: memit, targets: forward}", "editor.targets: expected one of last, replay, got forward"},
       {"{method: alphaedit, null_space_below: {share: 0}}", "null_space_below.share"},
       {"{method: emmet, slack: 0, identity_weight: 1}", "covariance_weight: expected a number beside slack: 0"},
       {"{method: ultraedit, modules: automatic}", "editor.modules"}};
@@ -222,20 +222,19 @@ TEST(AutomaticOptions, RefuseWhatTheyCannotMean) {
   EXPECT_NE(refusal("{method: memit}", 1).find("editor.layers: 0"), std::string::npos);
 }
 
-TEST_F(AutomaticOptionsTest, MemitReplaysOnLayersThatNobodyNames) {
+TEST_F(AutomaticOptionsTest, SpreadTheLastLayersValueWhereNobodyNamesTargets) {
   ModelConfig config = tiny.config;
   config.n_layers = 12;
   const std::vector<int64_t> first{0}, last{2};
   const auto layers = [&](const std::string& options) {
     return editor_from("{" + options + "}")->value_layers(config);
   };
-  EXPECT_EQ(layers("method: memit"), first);
-  EXPECT_EQ(layers("method: memit, history: true, targets: auto"), first);
-  EXPECT_EQ(layers("method: memit, targets: last"), last);
+  EXPECT_EQ(layers("method: memit, targets: replay"), first);
+  EXPECT_EQ(layers("method: memit, history: true, targets: last"), last);
   EXPECT_EQ(layers("method: memit, values: {chunk_tokens: 9}"), last);
-  EXPECT_EQ(layers("method: memit, layers: [0, 1, 2], targets: auto"), last);
+  EXPECT_EQ(layers("method: memit, layers: [0, 1, 2]"), last);
   EXPECT_EQ(layers("method: memit, blue: true"), (std::vector<int64_t>{0, 2}));
-  for (const char* other : {"emmet", "alphaedit", "nse", "evoedit", "betaedit"})
+  for (const char* other : {"memit", "emmet", "alphaedit", "nse", "evoedit", "betaedit"})
     EXPECT_EQ(layers(std::string("method: ") + other), last) << other;
   EXPECT_EQ(layers("method: alphaedit, targets: replay"), first);
 }

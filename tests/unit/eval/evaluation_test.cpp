@@ -59,29 +59,6 @@ TEST(Protocols, AreFoundByTheirMetrics) {
     }
 }
 
-TEST(AnswerMatch, NormalisesAsSquadDoes) {
-  EXPECT_EQ(normalized_answer("  The Eiffel-Tower, \n a \"tower\"! "), "eiffeltower tower");
-  EXPECT_EQ(normalized_answer("Málaga"), "málaga");
-  EXPECT_EQ(normalized_answer("the, a. an"), "");
-}
-
-TEST(AnswerMatch, TakesTheFirstStatement) {
-  EXPECT_EQ(first_statement(" Rome. It is"), "Rome");
-  EXPECT_EQ(first_statement("\nRome, 3.5 km\nnext"), "Rome, 3.5 km");
-  EXPECT_EQ(first_statement("St.Louis"), "St.Louis");
-  EXPECT_EQ(first_statement(" \n "), "");
-}
-
-TEST(AnswerMatch, ComparesWholeWords) {
-  const std::vector<std::string> rome{"Rome", "the Eternal City"};
-  EXPECT_TRUE(is_exactly(" rome. And so on", rome));
-  EXPECT_TRUE(is_exactly("The eternal city!", rome));
-  EXPECT_FALSE(is_exactly("Rome in Italy.", rome));
-  EXPECT_TRUE(contains("in Rome, Italy", rome));
-  EXPECT_FALSE(contains("in Romeville", rome));
-  EXPECT_FALSE(contains("anything", std::vector<std::string>{"the"}));  // nothing is left of it
-}
-
 TEST(ModelQuestions, AsksEqualQuestionsOnce) {
   ModelQuestions questions;
   questions.begin_request();
@@ -234,7 +211,12 @@ TEST_F(Evaluations, CompareTheTargetsOfEveryPrompt) {
     const ContinuationScore score = slow_score(prompt, wanted);
     const std::vector<TokenId> ids = continue_prompt(*tiny_.tokenizer, prompt, wanted, "test").target;
     expected[name + "_argmax"].add(score.argmax == ids ? 1 : 0);
-    if (other) expected[name + "_prob"].add(score.nll < slow_score(prompt, *other).nll ? 1 : 0);
+    if (!other) return;
+    const ContinuationScore rival = slow_score(prompt, *other);
+    expected[name + "_prob"].add(score.nll < rival.nll ? 1 : 0);
+    if (name == "paraphrase")
+      expected["paraphrase_old"].add(
+          rival.argmax == continue_prompt(*tiny_.tokenizer, prompt, *other, "test").target ? 1 : 0);
   };
   for (const EditRequest& request : requests_) {
     judge("efficacy", request.prompt.text, request.target, request.target_true);
@@ -243,7 +225,7 @@ TEST_F(Evaluations, CompareTheTargetsOfEveryPrompt) {
     for (const std::string& prompt : request.neighborhood)
       judge("specificity", prompt, *request.target_true, request.target);
   }
-  ASSERT_EQ(evaluation.totals.size(), 6u);
+  ASSERT_EQ(evaluation.totals.size(), 7u);
   for (const auto& [name, tally] : evaluation.totals) {
     EXPECT_EQ(tally.sum, expected[name].sum) << name;
     EXPECT_EQ(tally.count, expected[name].count) << name;
@@ -361,10 +343,22 @@ TEST_F(Evaluations, FindTheTargetInWhatIsWritten) {
   };
   ASSERT_NE(normalized_answer(before.continuations[0]), "");
   EXPECT_EQ(outcome(0, "generation_contains"), 1);
+  EXPECT_EQ(outcome(0, "generation_starts"), 1);
   EXPECT_EQ(outcome(0, "generation_alias"), std::nullopt);
   EXPECT_EQ(outcome(1, "generation_contains"), 1);
+  EXPECT_EQ(outcome(1, "generation_starts"), 1) << "by its other name";
   EXPECT_EQ(outcome(1, "generation_exact"), 0);
   EXPECT_EQ(outcome(2, "generation_contains"), 0);
+  EXPECT_EQ(outcome(2, "generation_starts"), 0);
+}
+
+TEST_F(Evaluations, SayHowManyParaphrasesTheModelAnswersWithWhatItKnew) {
+  requests_[0].paraphrases = {"Someone from"};
+  const Evaluation known = plan({"paraphrase"}).run(model_, "test", alone());
+  EXPECT_EQ(known.requests[0].at("paraphrase_old").count, 1);
+  for (EditRequest& request : requests_) request.target_true.reset();
+  const Evaluation unknown = plan({"paraphrase"}).run(model_, "test", alone());
+  EXPECT_FALSE(unknown.requests[0].contains("paraphrase_old")) << "no record says what it knew";
 }
 
 TEST_F(Evaluations, PutPromptsToInstructModelsAsAUsersMessages) {

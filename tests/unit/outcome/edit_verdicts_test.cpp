@@ -94,7 +94,8 @@ TEST(EditVerdicts, CountWhatIsWrittenBesideWhatIsSaid) {
   for (size_t i = 0; i < writes.size(); ++i) report.after.requests[i][kWrittenMetric].add(writes[i]);
   report.verdicts = judge_edits(report, kMemit);
   EXPECT_EQ(success_text(count_successes(report)),
-            "2 of 3 edits took (the model says the target, efficacy_argmax); it writes 1 freely (generation_exact)");
+            "2 of 3 edits took (the model says the target, efficacy_argmax); for 1 its own text begins with the target "
+            "(generation_starts)");
 }
 
 TEST(EditVerdicts, SayHowManyBatchesCameAfter) {

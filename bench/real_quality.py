@@ -1,0 +1,256 @@
+"""How well methods edit a real model: 100 CounterFact facts that it answers rightly before, each method with what lancet chooses by itself.
+
+    .venv/bin/python bench/real_quality.py --model smollm2                       the table of docs/benchmarks.md, by and by
+    .venv/bin/python bench/real_quality.py --model gemma3 --facts 20 --methods memit,rome
+
+Facts are the first of data/requests/demo.json whose true answer is the model's likeliest one. Each method edits all of them at once, in one
+`lancet edit` without further options; what it wrote is opened by transformers, which judges it (transformers_judge.py says how). lancet's own
+figures of the same weights stand beside, in the rows' files. `plain` is bench/plain_memit.py, published MEMIT as a loop of a page; its own
+changes are judged in the same way.
+
+A row is kept in --work as it ends, so that the same command goes on where it was stopped; the table in bench/results/real-quality.json is
+made of all rows that are there. --model takes a name of tools/real_models.py or a folder.
+"""
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(REPOSITORY / "tools"))
+
+import transformers_judge  # noqa: E402
+from real_models import MODELS, prepare  # noqa: E402
+from result_table import KEYS, machine  # noqa: E402
+
+DATA = REPOSITORY / "data"
+RESULT = REPOSITORY / "bench" / "results" / "real-quality.json"
+TEXT_CHARACTERS = 12_000
+
+# What somebody writes who takes a method as it is; and the two that edit nothing so, with the least that helps (docs/methods.md).
+METHODS = {
+    "memit": {"method": "memit"},
+    "memit, `targets: replay`": {"method": "memit", "targets": "replay"},
+    "memit, `contexts: {chat: model}`": {"method": "memit", "contexts": {"chat": "model"}},
+    "alphaedit": {"method": "alphaedit"},
+    "emmet": {"method": "emmet"},
+    "nse": {"method": "nse"},
+    "pmet": {"method": "pmet"},
+    "rome": {"method": "rome"},
+    "r-rome": {"method": "r-rome"},
+    "ft-m": {"method": "ft-m"},
+    "ft-l": {"method": "ft-l"},
+    "ultraedit": {"method": "ultraedit"},
+}
+PLAIN = "plain MEMIT"
+UNEDITED = "unedited"
+SHORT = {"plain": PLAIN, "replay": "memit, `targets: replay`", "chat": "memit, `contexts: {chat: model}`"}
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", default="smollm2", help=f"{', '.join(MODELS)}, or a folder (default: %(default)s)")
+    parser.add_argument("--facts", type=int, default=100, help="how many (default: %(default)s)")
+    parser.add_argument("--requests", type=Path, help="take all facts of this file of CounterFact records, known or not")
+    parser.add_argument("--skip", type=int, default=0, help="known facts before the first")
+    parser.add_argument("--methods", type=lambda text: [part.strip() for part in text.split(",")], metavar="A,B",
+                        help=f"of {', '.join(name for name in METHODS if ',' not in name)}, {', '.join(SHORT)} (default: all)")  # fmt: skip
+    parser.add_argument("--lancet", type=Path, default=REPOSITORY / "build" / "lancet")
+    parser.add_argument("--work", type=Path, default=REPOSITORY / "build" / "real-quality", help="where rows and facts are kept (default: %(default)s)")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="as lancet's, for each of its jobs")
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--write", action="store_true", help=f"the table of all rows of --facts facts to {RESULT.relative_to(REPOSITORY)}")
+    return parser.parse_args()
+
+
+def write_json(path, value):
+    """Whole or not at all."""
+    unfinished = path.with_suffix(".unfinished")
+    unfinished.write_text(json.dumps(value, ensure_ascii=False, indent=1))
+    unfinished.replace(path)
+
+
+def open_model(folder, threads):
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    torch.set_num_threads(threads)
+    net = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval().requires_grad_(False)
+    return net, AutoTokenizer.from_pretrained(folder)
+
+
+def known_facts(arguments, folder, place):
+    """The first facts of the project's that the model answers rightly."""
+    if arguments.requests:
+        arguments.facts = len(json.loads(arguments.requests.read_text()))
+        return arguments.requests.resolve()
+    path = place / f"facts-{arguments.skip}-{arguments.facts}.json"
+    if not path.exists():
+        facts, known = json.loads((DATA / "requests" / "demo.json").read_text()), []
+        net, tokenizer = open_model(folder, arguments.threads)
+        for begin in range(0, len(facts), 100):
+            some = facts[begin : begin + 100]
+            known += [fact for fact, is_known in zip(some, transformers_judge.knows(net, tokenizer, some)) if is_known]
+            print(f"{len(known)} of the first {begin + len(some)} facts are known", file=sys.stderr, flush=True)
+            if len(known) >= arguments.skip + arguments.facts:
+                break
+        known = known[arguments.skip : arguments.skip + arguments.facts]
+        if len(known) < arguments.facts:
+            sys.exit(f"the model knows {len(known)} of the facts of data/requests/demo.json: expected {arguments.facts}")
+        write_json(path, known)
+    return path
+
+
+def judged(net, tokenizer, path, baseline=None):
+    text = transformers_judge.ordinary_text(TEXT_CHARACTERS)
+    return transformers_judge.judge(net, tokenizer, json.loads(path.read_text()), text, baseline)
+
+
+def run_timed(command, log):
+    """Seconds of a clock and of processors, and the exit code."""
+    begun = time.monotonic()
+    with log.open("w") as file:
+        child = subprocess.Popen([str(word) for word in command], stdout=file, stderr=subprocess.STDOUT)
+        _, status, used = os.wait4(child.pid, 0)
+    return time.monotonic() - begun, used.ru_utime + used.ru_stime, os.waitstatus_to_exitcode(status)
+
+
+def lancet_row(arguments, folder, facts, place, name):
+    out = place / "edited"
+    has_template = (folder / "chat_template.jinja").exists()
+    job = {
+        "model": str(folder),
+        "requests": {"path": str(facts)},
+        "editor": METHODS[name],
+        "statistics": {"cache": str(place / "cache")},
+        "evaluate": ["efficacy", "paraphrase", "specificity", "generation"] + (["chat"] if has_template else []),
+        "output": {"dir": str(out), "replace": True},
+        "run": {"threads": arguments.threads},
+    }
+    path = place / "job.json"
+    path.write_text(json.dumps(job))
+    log = place / "log.txt"
+    settings = [word for setting in arguments.set for word in ("--set", setting)]
+    seconds, processor_s, code = run_timed([arguments.lancet, "edit", path, *settings], log)
+    if code != 0:
+        sys.exit(f"{name}: exit {code}\n{log.read_text()[-2000:]}")
+    report = json.loads((out / "report.json").read_text())
+    took = sum(request["verdict"]["success"] for request in report["requests"])
+    row = {"seconds": report["seconds"] | {"whole": seconds, "processor": processor_s}, "took": took,
+           "lancet": report["metrics"], "warnings": report.get("warnings", []), "editor": METHODS[name]}  # fmt: skip
+    return row, out
+
+
+def plain_row(arguments, folder, facts, place):
+    """Published MEMIT with published options for a Llama, and its own page of code. Returns the edited model."""
+    import numpy
+    import torch
+
+    dump = place / "plain.npz"
+    layers = [4, 5, 6, 7, 8]
+    command = [sys.executable, REPOSITORY / "bench" / "plain_memit.py", "--model", folder, "--facts", facts, "--n", arguments.facts,
+               "--corpus", DATA / "requests" / "demo-corpus.txt", "--layers", ",".join(map(str, layers)), "--lam", 15000, "--lr", 0.5,
+               "--steps", 25, "--no-eval", "--dump", dump, "--threads", arguments.threads]  # fmt: skip
+    log = place / "plain.txt"
+    seconds, processor_s, code = run_timed(command, log)
+    if code != 0:
+        sys.exit(f"{PLAIN}: exit {code}\n{log.read_text()[-2000:]}")
+    net, tokenizer = open_model(folder, arguments.threads)
+    with torch.no_grad(), numpy.load(dump) as arrays:
+        for layer in layers:
+            weight = net.model.layers[layer].mlp.down_proj.weight
+            weight += torch.from_numpy(arrays[f"delta{layer}"]).to(weight.dtype)
+            weight.copy_(weight.bfloat16())  # as an export of the model's type has it
+    options = {"layers": layers, "lam": 15000, "lr": 0.5, "steps": 25, "clamp": 4.0}
+    return {"seconds": {"whole": seconds, "processor": processor_s}, "editor": options}, net, tokenizer
+
+
+def measure(arguments, folder, facts, place, name, baseline):
+    if name == UNEDITED:
+        return {"transformers": judged(*open_model(folder, arguments.threads), facts)}
+    if name == PLAIN:
+        row, net, tokenizer = plain_row(arguments, folder, facts, place)
+        return row | {"transformers": judged(net, tokenizer, facts, baseline)}
+    row, out = lancet_row(arguments, folder, facts, place, name)
+    row["transformers"] = judged(*open_model(out, arguments.threads), facts, baseline)
+    shutil.rmtree(out)
+    return row
+
+
+# ---- The table -----------------------------------------------------------------------------------------------------------------
+
+COLUMNS = ["model, method", "begins with the target", "efficacy", "paraphrase (true answer)", "specificity", "same next token", "chat", "perplexity", "s"]
+
+
+def pair(figures, metric):
+    return f"{figures[f'{metric}_argmax']:.0f}/{figures[f'{metric}_prob']:.0f}"
+
+
+def cells(model, name, row):
+    figures = row["transformers"]
+    return [f"{model}: {name}", f"{figures['starts']:.0f}", pair(figures, "efficacy"), f"{pair(figures, 'paraphrase')} ({figures['paraphrase_true']:.0f})",
+            pair(figures, "specificity"), f"{figures['same_next']:.0f}" if "same_next" in figures else "",
+            f"{figures['chat']:.0f}" if "chat" in figures else "", f"{figures['perplexity']:.1f}",
+            f"{row['seconds']['processor']:.0f}" if "seconds" in row else ""]  # fmt: skip
+
+
+def all_rows(work, facts):
+    """{(model, method): row}, models and methods in their order."""
+    found = {}
+    for model in sorted(path.name for path in work.iterdir() if path.is_dir()):
+        for name in [UNEDITED, *METHODS, PLAIN]:
+            path = row_path(work / model, facts, name)
+            if path.exists():
+                found[model, name] = json.loads(path.read_text())
+    return found
+
+
+def row_path(place, facts, name):
+    return place / f"{facts}-{''.join(c if c.isalnum() else '-' for c in name)}.json"
+
+
+def print_table(rows):
+    lines = [COLUMNS, ["---"] * len(COLUMNS), *(cells(model, name, row) for (model, name), row in rows.items())]
+    print("\n".join(f"| {' | '.join(line)} |" for line in lines))
+
+
+def write_table(rows, facts):
+    result = dict(zip(KEYS, [f"bench/real_quality.py --facts {facts}", machine(), COLUMNS, [cells(*key, row) for key, row in rows.items()]]))
+    lines = [f" {json.dumps(key)}: {json.dumps(result[key], ensure_ascii=False)}," for key in KEYS[:-1]]
+    body = ",\n".join(f"  {json.dumps(row, ensure_ascii=False)}" for row in result["rows"])
+    if RESULT.name not in (REPOSITORY / "docs" / "benchmarks.md").read_text():
+        print("docs/benchmarks.md has no place for the table yet: put `<!-- begin: bench/results/real-quality.json -->` and `<!-- end -->` "
+              "there, and run tools/benchmark_tables.py --write", file=sys.stderr)  # fmt: skip
+    RESULT.write_text("\n".join(["{", *lines, f' "facts": {facts},', ' "rows": [', body, " ]", "}", ""]))
+
+
+def main():
+    arguments = parse_arguments()
+    folder = prepare(arguments.model) if arguments.model in MODELS else Path(arguments.model).resolve()
+    wanted = [SHORT.get(name, name) for name in arguments.methods] if arguments.methods else [*METHODS, PLAIN]
+    for name in wanted:
+        if name not in METHODS and name != PLAIN:
+            sys.exit(f"--methods: {name}: expected some of {', '.join([*METHODS, *SHORT])}")
+    label = MODELS[arguments.model].folder if arguments.model in MODELS else folder.name
+    place = arguments.work / label
+    place.mkdir(parents=True, exist_ok=True)
+    facts, baseline = known_facts(arguments, folder, place), None
+    for name in [UNEDITED, *wanted]:
+        path = row_path(place, arguments.facts, name)
+        if not path.exists():
+            write_json(path, measure(arguments, folder, facts, place, name, baseline))
+        row = json.loads(path.read_text())
+        baseline = baseline or row["transformers"]
+        print("| " + " | ".join(cells(label, name, row)) + " |", flush=True)
+    if arguments.write:
+        rows = all_rows(arguments.work, arguments.facts)
+        write_table(rows, arguments.facts)
+        print_table(rows)
+
+
+if __name__ == "__main__":
+    main()
