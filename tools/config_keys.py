@@ -1,4 +1,4 @@
-"""Writes models/families/keys/transformers_keys.json: which keys of config.json transformers reads, for each model type that lancet knows.
+"""Writes models/families/transformers_keys.json: which keys of config.json transformers reads, for each model type that lancet knows.
 
     .venv/bin/python tools/config_keys.py --write
 
@@ -22,7 +22,7 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
 
 ROOT = Path(__file__).resolve().parent.parent
 FAMILIES = ROOT / "models/families"
-FILE = FAMILIES / "keys/transformers_keys.json"
+FILE = FAMILIES / "transformers_keys.json"
 # `kwargs.pop("key"`, `kwargs.get("key"`: what a class reads without declaring it
 TAKEN = re.compile(r'kwargs\.(?:pop|get|setdefault)\(\s*"(\w+)"')
 # `getattr(config, "key", default)`: what code reads that may not be there

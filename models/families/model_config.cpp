@@ -5,8 +5,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "config_keys.h"
 #include "config_reader.h"
-#include "keys/config_keys.h"
 #include "lancet/core/error.h"
 #include "lancet/core/reporter.h"
 #include "lancet/core/strict_json.h"

@@ -27,11 +27,10 @@ constexpr std::string_view kGenerator = "<meta name=\"generator\" content=\"lanc
 constexpr int64_t kMostExact = int64_t{1} << 53U;  // whole numbers up to here are exact in JavaScript
 
 /// The script's parts, each after those whose constants it takes.
-constexpr const char* kScripts[] = {"dom.js",         "numbers.js",     "documents.js", "plots.js",
-                                    "edit_plots.js",  "worst_first.js", "answers.js",   "requests.js",
-                                    "fact_strips.js", "job_section.js", "edit_page.js", "seed_runs.js",
-                                    "comparison_page.js",
-                                    "main.js"};
+constexpr const char* kScripts[] = {
+    "dom.js",         "numbers.js",   "documents.js",       "plots.js",       "edit_plots.js",
+    "worst_first.js", "answers.js",   "requests.js",        "fact_strips.js", "job_section.js",
+    "edit_page.js",   "seed_runs.js", "comparison_page.js", "main.js"};
 constexpr const char* kChartScripts[] = {"dom.js",         "numbers.js",     "documents.js",
                                          "worst_first.js", "fact_strips.js", "fact_chart.js"};
 

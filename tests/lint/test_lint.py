@@ -343,25 +343,6 @@ def size_problems(sources):
             yield f"{file.path}: {file.n_lines} lines, at most {budget}"
 
 
-FOLDER_FILES, FOLDER_LINES = 30, 2500
-# Folders of a library that are subjects of their own: they count for themselves. Which may include which, circles say.
-SUB_ROOMS = {PurePosixPath(folder) for folder in ("models/families", "models/families/llama", "models/families/gemma", "models/families/gpt", "models/families/hybrids", "models/blocks", "models/mixers", "models/loading", "src/cli/commands", "src/cli/edits", "src/cli/servers", "src/kernels/attention", "src/kernels/device", "src/quant/pack", "src/serve/openai", "src/eval/protocols", "src/text/steps")}
-
-
-def folder_problems(sources):
-    """Of folders of sources, tests aside, with all below them but rooms of their own: what is too much to look through becomes two."""
-    folders = {}
-    for file in sources:
-        if file.folder is not None:
-            for folder in file.path.parents:
-                folders.setdefault(folder, []).append(file.n_lines)
-                if folder in FOLDER_ROOMS or folder in SUB_ROOMS or folder.parent in (PurePosixPath("include/lancet"), PurePosixPath("src")):
-                    break
-    for folder, lines in sorted(folders.items()):
-        if len(lines) > FOLDER_FILES or sum(lines) > FOLDER_LINES:
-            yield f"{folder}: {len(lines)} files, {sum(lines)} lines; at most {FOLDER_FILES} and {FOLDER_LINES}"
-
-
 def function_problems(sources):
     for file in sources:
         for function in file.functions:
@@ -386,10 +367,6 @@ def test_files_are_small(sources):
     report(list(size_problems(sources)))
 
 
-def test_folders_are_small(sources):
-    report(list(folder_problems(sources)))
-
-
 def test_functions_are_short(sources):
     report(list(function_problems(sources)))
 
@@ -405,14 +382,6 @@ def test_public_functions_take_few_parameters_and_no_bool(sources):
 def test_size_finds(path, budget):
     assert list(size_problems([source(path, "x\n" * budget)])) == []
     assert len(list(size_problems([source(path, "x\n" * budget + "x\n")]))) == 1
-
-
-def test_folders_finds():
-    few = [source(f"src/io/{i}.cpp", "x\n") for i in range(FOLDER_FILES)]
-    assert list(folder_problems([*few, source("models/blocks/a.cpp", "x\n"), source("models/a.cpp", "x\n" * 2500), *[source(f"tests/unit/{i}.cpp", "x\n") for i in range(50)]])) == []
-    assert len(list(folder_problems([*few, source("src/io/tensors/a.cpp", "x\n")]))) == 1  # what is below a folder counts to it
-    assert len(list(folder_problems([*few, source("src/io/a.cpp", "x\n")]))) == 1
-    assert len(list(folder_problems([source(f"src/io/{i}.cpp", "x\n" * 400) for i in range(7)]))) == 1
 
 
 LONG = "  f();\n" * FUNCTION_LINES

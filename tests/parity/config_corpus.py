@@ -15,7 +15,7 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_N
 
 ROOT = Path(__file__).resolve().parents[2]
 PUBLISHED = {file.stem: json.loads(file.read_text()) for file in sorted((ROOT / "tests/fixtures/published").glob("*.json"))}
-KEYS = json.loads((ROOT / "models/families/keys/transformers_keys.json").read_text())
+KEYS = json.loads((ROOT / "models/families/transformers_keys.json").read_text())
 SILENT, WARNED, REFUSED = "silent", "warned", "refused"
 
 # What PreTrainedConfig.to_dict() of transformers 4 has for every model, at its defaults.

@@ -109,7 +109,8 @@ std::vector<RunDocument> read_folders(const std::vector<std::string>& folders) {
   for (const std::string& folder : folders)
     for (RunDocument& run : read_folder(folder)) {
       // one method in two comparisons is two series
-      if (folders.size() > 1 && !run.series.empty()) run.series = (fs::path(folder) / run.series).lexically_normal().string();
+      if (folders.size() > 1 && !run.series.empty())
+        run.series = (fs::path(folder) / run.series).lexically_normal().string();
       runs.push_back(std::move(run));
       homes.emplace_back(folder);
     }

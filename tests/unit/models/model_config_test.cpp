@@ -6,35 +6,12 @@
 #include <nlohmann/json.hpp>
 
 #include "lancet/core/error.h"
-#include "lancet/io/files.h"
 #include "lancet/models/unread_keys.h"
+#include "published_configs.h"
 #include "support/io_support.h"
 
 namespace lancet {
 namespace {
-
-using Json = nlohmann::json;
-
-/// A public model's config.json with some keys changed.
-Json published(const std::string& name, const Json& changes = Json::object()) {
-  const std::filesystem::path file =
-      std::filesystem::path(LANCET_SOURCE_DIR) / "tests" / "fixtures" / "published" / (name + ".json");
-  Json config = Json::parse(read_text_file(file, "config.json"));
-  config.update(changes);
-  return config;
-}
-
-ModelConfig read(const Json& config) { return parse_model_config(config.dump(), "", {}, "config.json"); }
-
-/// What is said of a configuration that is refused.
-std::string refusal(const Json& config) {
-  try {
-    read(config);
-  } catch (const CheckpointError& error) {
-    return error.what();
-  }
-  return "nothing was refused";
-}
 
 struct Wrong {
   const char* model;
