@@ -146,7 +146,12 @@ class CompareRun {
     return setting;
   }
 
-  std::string key_of(const JobConfig& job) const { return run_key(setting(), job.resolved, inputs_->requests); }
+  /// `name`: two labels with equal options are two runs.
+  std::string key_of(const JobConfig& job, const std::string& name) const {
+    StudySetting with_name = setting();
+    with_name.questions.push_back(name);
+    return run_key(with_name, job.resolved, inputs_->requests);
+  }
 
   /// Collective: takes a run that an earlier call had finished, if there is one.
   bool take_finished(const ComparedMethod& method, const JobConfig& job, MethodResult& result) {
@@ -154,7 +159,7 @@ class CompareRun {
     std::optional<ComparedRun> run;
     ranks_.run_collectively("progress", [&] {
       if (!ranks_.is_root()) return;
-      const std::optional<std::string> text = finished_.find(key_of(job), name);
+      const std::optional<std::string> text = finished_.find(key_of(job, name), name);
       if (!text) return;
       run = read_compared_run(named(from_kept(*text), method, name), inputs_->at_odds);
     });
@@ -201,7 +206,7 @@ class CompareRun {
       if (!ranks_.is_root()) return;
       ComparedRun finished =
           read_compared_run(named(run_document(report, job, name), which.method, name), inputs_->at_odds);
-      finished_.keep(key_of(job), kept_text(finished.document), name);
+      finished_.keep(key_of(job, name), kept_text(finished.document), name);
       add_run(std::move(finished), "", result);
     });
   }
