@@ -172,7 +172,7 @@ ZAMBA2 = BY_ROWS["granite-3.0-2b"][0] | {"architectures": ["Zamba2ForCausalLM"],
 MAMBA = {
     "architectures": ["MambaForCausalLM"], "conv_kernel": 4, "d_inner": 1536, "d_model": 768, "expand": 2, "hidden_act": "silu",
     "hidden_size": 768, "layer_norm_epsilon": 1e-5, "model_type": "mamba", "n_layer": 24, "num_hidden_layers": 24,
-    "residual_in_fp32": True, "rms_norm": True, "ssm_cfg": {}, "ssm_layer": 1, "ssm_rank": 1, "state_size": 16, "time_step_rank": 48,
+    "residual_in_fp32": True, "rms_norm": True, "ssm_cfg": {"layer": "Mamba1"}, "ssm_layer": 1, "ssm_rank": 1, "state_size": 16, "time_step_rank": 48,
     "use_conv_bias": True, "vocab_size": 50280,
 }  # fmt: skip
 
