@@ -227,7 +227,7 @@ TEST_F(TimedProgress, ShowsStepsAndTakesTheTimeLeftFromThem) {
   EXPECT_EQ(text,
             "values  0/500 requests  step 8/200  4 min 0 s left\n"
             "values  0/500 requests  step 20/200  3 min 0 s left\n"
-            "values  0/500 requests  step 100/200  40 s left\n"
+            "values  0/500 requests  step 100/200  33 s left\n"
             "values  100/500 requests  in 40.0 s  2.5/s\n");
 }
 
