@@ -69,6 +69,12 @@ std::string unknown_family(const Json& json, const std::string& name, std::span<
              join(known));
 }
 
+/// What config.json says; `otherwise` where it says nothing, or what is no text.
+std::string type_said_by(const Json& config, const std::string& otherwise) {
+  const auto type = config.find("model_type");
+  return type != config.end() && type->is_string() ? type->get<std::string>() : otherwise;
+}
+
 /// The family that reads checkpoints of this model_type, or of one of these classes, whatever the case of letters.
 const Family* family_of(const std::string& model_type, std::span<const std::string> architectures) {
   for (const Family* family : families())
@@ -103,9 +109,9 @@ KeyFindings find_odd_keys(const Json& json, const Family& family, std::span<cons
   const std::string usual(*family.model_types.begin());
   const auto nested = family.nested_under.empty() ? json.end() : json.find(family.nested_under);
   const bool is_nested = nested != json.end() && nested->is_object();
-  if (is_nested) check_keys({*nested, nested->value("model_type", usual), own_code}, family, ignored, findings);
-  check_keys({json, json.value("model_type", usual), own_code, is_nested ? family.nested_under : std::string_view()},
-             family, ignored, findings);
+  if (is_nested) check_keys({*nested, type_said_by(*nested, usual), own_code}, family, ignored, findings);
+  check_keys({json, type_said_by(json, usual), own_code, is_nested ? family.nested_under : std::string_view()}, family,
+             ignored, findings);
   return findings;
 }
 
@@ -114,7 +120,7 @@ Json model_keys(const Json& json, const Family& family) {
   const auto nested = family.nested_under.empty() ? json.end() : json.find(family.nested_under);
   if (nested == json.end() || !nested->is_object()) return json;
   Json keys = *nested;
-  if (ties_above(json.value("model_type", ""))) keys.erase("tie_word_embeddings");
+  if (ties_above(type_said_by(json, ""))) keys.erase("tie_word_embeddings");
   for (const auto& [key, value] : json.items())
     if (key != family.nested_under && !keys.contains(key)) keys[key] = value;
   return keys;

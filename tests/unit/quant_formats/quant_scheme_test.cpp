@@ -158,8 +158,8 @@ TEST(QuantScheme, RefusesUnknownMethodsByName) {
   EXPECT_FALSE(QuantScheme::parse(R"({"quantization_config": {}})", {}, "c").has_value());
   expect_says(refusal_of("7"), {"quantization_config: expected an object, got 7"});
   expect_says(message_of<CheckpointError>([] {
-                QuantScheme::parse(R"({"quantization_config": {"load_in_8bit": true}, "compression_config": {}})", {},
-                                   "c");
+                QuantScheme::parse(
+                    R"({"quantization_config": {"load_in_8bit": true}, "compression_config": {"bits": 4}})", {}, "c");
               }),
               {"compression_config: expected one description"});
 }
@@ -190,10 +190,10 @@ TEST(QuantScheme, RefusesSettingsThatMeanAnotherLayout) {
            "sparsity_config": {"format": "sparse-24-bitmask"}, "transform_config": {"a": 1}, "config_groups": {
              "g": {"targets": ["Linear", "re:("], "weights": {"num_bits": 4, "type": "float", "strategy": "tensor_group",
                    "symmetric": false, "dynamic": true, "actorder": "fast"}}, "h": 3}})",
-       {"4 bits of a float as nvfp4-pack-quantized", "quantization_status: expected compressed",
-        "sparsity_config: expected null", "transform_config: expected null",
-        "g.weights.strategy: expected tensor or channel or group or block", "g.weights.dynamic: expected false",
-        "g.weights.actorder: expected weight or static", "g.targets: not a regular", "h: expected an object"}},
+       {"4 bits of a float as nvfp4-pack-quantized", "sparsity_config: expected null",
+        "transform_config: expected null", "g.weights.strategy: expected tensor or channel or group or block",
+        "g.weights.dynamic: expected false", "g.weights.actorder: expected weight or static",
+        "g.targets: not a regular", "h: expected an object"}},
   };
   for (const auto& [settings, parts] : cases) expect_says(refusal_of(settings), parts);
 }

@@ -150,7 +150,8 @@ TEST(UnquantisedModules, AreRefusedWhereTheSettingsAreNotUnderstood) {
   expect_says(refusal(config_of(R"({"quant_method": "aqlm"})")), {"'aqlm' is none of bitsandbytes, gptq"});
   expect_says(refusal(config_of(R"({"quant_method": "gptq", "bits": 4, "dynamic": [1]})")), {"dynamic: expected an"});
   expect_says(refusal(config_of(R"({"load_in_8bit": true, "llm_int8_skip_modules": "a"})")), {"a list of texts"});
-  expect_says(refusal(R"({"quantization_config": {"load_in_8bit": true}, "compression_config": {}})"), {"got 2"});
+  expect_says(refusal(R"({"quantization_config": {"load_in_8bit": true}, "compression_config": {"bits": 4}})"),
+              {"got 2"});
 }
 
 TEST(UnquantisedModules, SurviveEveryDamage) {
