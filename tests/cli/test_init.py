@@ -111,7 +111,7 @@ def test_the_job_names_what_it_is_made_of(lancet):
 
 @pytest.mark.parametrize(
     ("change", "parts"),
-    [({"architectures": ["DiffLlamaForCausalLM"]}, ["DiffLlamaForCausalLM", "LlamaForCausalLM"]), ({"vocab_size": 100}, ["100"])],
+    [({"architectures": ["DiffLlamaForCausalLM"], "model_type": "diffllama"}, ["DiffLlamaForCausalLM", "LlamaForCausalLM"]), ({"vocab_size": 100}, ["100"])],
 )
 def test_a_model_that_cannot_be_edited_is_refused(lancet, change, parts):
     model = bare_model(lancet)
