@@ -117,9 +117,10 @@ void warn(const CompareReport& report, const CompareConfig& config) {
       if (run.success.none()) log_warning(cat(run.document.label, ": no edit took"));
     }
   if (config.seeds() > 1 && report.seeds_change_nothing())
-    log_warning(cat("seeds: the ", config.seeds(), " runs of each method gave the same figures: nothing in this job ",
-                    "goes by run.seed (contexts that the model writes, schedule.order: shuffled, "
-                    "statistics.corpus: self)"));
+    log_warning(
+        cat("seeds: the ", config.seeds(), " runs of each method gave the same figures: what goes by run.seed ",
+            "(contexts that the model writes, schedule.order: shuffled, statistics.corpus: self) is not in this "
+            "job, or changed none of them"));
 }
 
 enum class Expected { kNotAsked, kShown };
