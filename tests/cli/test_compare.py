@@ -187,7 +187,7 @@ def test_seeds_give_means_and_deviations(lancet):
     assert not any(report["methods"][1]["deviation"].values()), "nothing of this method goes by the seed"
     row = next(line for line in result.stdout.splitlines() if line.startswith("  written"))
     names = list(report["before"])
-    shown = [f"{100 * report['methods'][0]['after'][name]:.1f} ± {100 * moved[name]:.1f}" for name in names]
+    shown = [f"{100 * report['methods'][0]['after'][name]:.1f} ± {100 * report['methods'][0]['deviation'][name]:.1f}" for name in names]
     assert all(part in row for part in shown), (row, shown)
     # a run is that of the method alone with this seed
     alone = lancet.edit(lancet.job(editor=written, requests__limit=4, run__seed=6, evaluate=["efficacy", "specificity"], output={"dir": str(lancet.folder / "alone")}))
