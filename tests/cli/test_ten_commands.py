@@ -16,13 +16,13 @@ def test_ten_commands_on_the_demo(lancet):
     (lancet.folder / "job.yaml").write_text(made)
     small = ["--set", "requests.limit=2", "--set", "statistics.tokens=2000", "--set", f"statistics.cache={lancet.folder / 'cache'}"]
     small += ["--set", "evaluate=[efficacy, specificity, generation]", "--set", f"output.dir={lancet.out}", "--set", "run.threads=1"]
-    assert "2 requests" in run("doctor", "job.yaml", *small)
-    assert "memory" in run("plan", "job.yaml", *small)
+    assert "2 request(s) in the format" in run("doctor", "job.yaml", *small)
+    assert "2 requests a batch" in run("plan", "job.yaml", *small)
     edited = run("edit", "job.yaml", *small)
     assert f"written: {lancet.out}" in edited and "2 of 2 edits took" in edited, edited
     report = json.loads((lancet.out / "report.json").read_text())
     assert report["status"] == "done" and report["verdicts"]["success"] == 2
-    assert len(json.loads(run("log", lancet.out, "--json"))["edits"]) == 2
+    assert [len(batch["edits"]) for batch in json.loads(run("log", lancet.out, "--json"))["batches"]] == [2]
     fact = report["requests"][0]
     answer = run("generate", "--model", lancet.out, "--prompt", fact["prompt"].replace("{}", fact["subject"]), "--tokens", "4")
     assert fact["target"] in answer, (answer, fact)

@@ -3,7 +3,7 @@ import json
 
 import pytest
 import torch
-from engine import ROOT, lancet_logits_of, run_binary, run_binary_raw
+from engine import ROOT, lancet_logits_of, nmse, run_binary, run_binary_raw
 from quantised_twins import FORMATS, quantise
 from safetensors.torch import load_file, save_file
 from test_export import read_raw
@@ -52,7 +52,7 @@ def test_layers_that_are_not_quantised_are_edited(base_of, tmp_path):
     assert {name for name in before if before[name] != after[name]} == {edited + ".weight"} and set(after) == set(before)
     assert json.loads((tmp_path / "out-quantised" / "config.json").read_text()) == json.loads((folder / "config.json").read_text())
     ours, theirs = lancet_logits_of([tmp_path / f"out-{kind}" for kind in ("quantised", "twin")], rows([13]), "f32", tmp_path)
-    assert torch.equal(ours[0], theirs[0])
+    assert nmse(ours[0], theirs[0]) < 1e-10  # gradients go through products of another graph: on some processors of another last bit
 
 
 def test_inspect_and_eval_take_it(twins_of, tmp_path):

@@ -158,7 +158,7 @@ WRONG_DYNAMIC = {
 REFUSED = [
     *((USUAL + ["gpt_neox", "stablelm"], [name], "rope_parameters." + words) for name, words in WRONG_YARN.items()),
     *((USUAL, [name], "rope_parameters." + words) for name, words in WRONG_DYNAMIC.items()),
-    (USUAL + ["gpt_neox"], LENGTH_BESIDE, "original_max_position_embeddings: unknown key"),
+    (USUAL + ["gpt_neox"], LENGTH_BESIDE, "original_max_position_embeddings: expected null, false or no such key"),
     (["gpt_neox"], ["longrope", "longrope with factors"], "rope_parameters.short_factor: expected a list of 1 numbers above 0"),
     (["gpt_neox"], ["theta and share", "share beside parameters", "share beside linear"], "partial_rotary_factor: expected null, false or no such key"),
     (["gemma3_text"], [name for name in BOTH if "scaling" not in name], "rope_parameters: expected an object for full_attention and one for"),
@@ -167,12 +167,12 @@ REFUSED = [
     (["gemma3_text"], ["yarn between pairs beside both"], "rope_parameters.truncate: expected true or no such key"),
     (["gemma3_text"], TYPE_ALONE, "rope_scaling.type: expected its name to be rope_type"),
     (["gemma3_text"], ["scaling by yarn between pairs"], "rope_scaling.truncate: expected true or no such key"),
-    (["gemma3_text"], layered(LENGTH_BESIDE), "original_max_position_embeddings: unknown key"),
+    (["gemma3_text"], layered(LENGTH_BESIDE), "original_max_position_embeddings: expected null, false or no such key"),
     (["gemma3_text"], layered(["scaling beside parameters", "empty scaling"]), "rope_scaling: expected no such key beside rope_parameters"),
     (["phi3"], ["yarn of short factors"], "rope_parameters: expected one of type default or longrope"),  # to transformers that is longrope
-    (["gptj"], ["theta", "theta and share"], "rope_theta: unknown key"),
-    (["gptj"], ["parameters", "linear"], "rope_parameters: unknown key"),
-    (["gptj"], ["another family's share"], "rotary_pct: unknown key"),
+    (["gptj"], ["theta", "theta and share"], "rope_theta: expected null, false or no such key"),
+    (["gptj"], ["parameters", "linear"], "rope_parameters: expected null, false or no such key"),
+    (["gptj"], ["another family's share"], "rotary_pct: expected null, false or no such key"),
 ]
 
 
