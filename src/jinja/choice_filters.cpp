@@ -119,12 +119,12 @@ JinjaValue choosing_filter(const JinjaFilterCall& call) {
 }  // namespace
 
 const std::vector<JinjaFilterRow>& choice_filters() {
-  static const std::vector<JinjaFilterRow> rows{{"map", map_filter},
-                                                {"select", choosing_filter},
-                                                {"reject", choosing_filter},
-                                                {"selectattr", choosing_filter},
-                                                {"rejectattr", choosing_filter}};
-  return rows;
+  static const std::vector<JinjaFilterRow> kRows{{"map", map_filter},
+                                                 {"select", choosing_filter},
+                                                 {"reject", choosing_filter},
+                                                 {"selectattr", choosing_filter},
+                                                 {"rejectattr", choosing_filter}};
+  return kRows;
 }
 
 }  // namespace lancet

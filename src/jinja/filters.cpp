@@ -16,13 +16,13 @@ constexpr std::string_view kOtherFilters[] = {"filesizeformat", "forceescape", "
                                               "wordcount",      "wordwrap",    "xmlattr"};
 
 const std::map<std::string_view, JinjaFilter>& all_filters() {
-  static const std::map<std::string_view, JinjaFilter> filters = [] {
+  static const std::map<std::string_view, JinjaFilter> kFilters = [] {
     std::map<std::string_view, JinjaFilter> made;
     for (const auto* rows : {&text_filters(), &number_filters(), &list_filters(), &choice_filters()})
       for (const JinjaFilterRow& row : *rows) made.emplace(row.name, row.call);
     return made;
   }();
-  return filters;
+  return kFilters;
 }
 
 std::string unknown_filter(const std::string& name) {

@@ -247,12 +247,12 @@ JinjaValue slice_filter(const JinjaFilterCall& call) {
 }  // namespace
 
 const std::vector<JinjaFilterRow>& list_filters() {
-  static const std::vector<JinjaFilterRow> rows{
+  static const std::vector<JinjaFilterRow> kRows{
       {"length", length_filter},     {"count", length_filter},    {"list", list_filter},     {"first", first_filter},
       {"last", last_filter},         {"reverse", reverse_filter}, {"join", join_filter},     {"sort", sort_filter},
       {"dictsort", dictsort_filter}, {"items", items_filter},     {"unique", unique_filter}, {"min", extreme_filter},
       {"max", extreme_filter},       {"sum", sum_filter},         {"batch", batch_filter},   {"slice", slice_filter}};
-  return rows;
+  return kRows;
 }
 
 }  // namespace lancet

@@ -91,9 +91,9 @@ JinjaValue round_filter(const JinjaFilterCall& call) {
 }  // namespace
 
 const std::vector<JinjaFilterRow>& number_filters() {
-  static const std::vector<JinjaFilterRow> rows{
+  static const std::vector<JinjaFilterRow> kRows{
       {"int", int_filter}, {"float", float_filter}, {"abs", abs_filter}, {"round", round_filter}};
-  return rows;
+  return kRows;
 }
 
 }  // namespace lancet

@@ -89,18 +89,18 @@ bool same_test(const TestCall& call) {
 }
 
 bool order_test(const TestCall& call) {
-  static const std::map<std::string_view, std::string_view> signs{{"eq", "=="}, {"equalto", "=="},    {"ne", "!="},
-                                                                  {"gt", ">"},  {"greaterthan", ">"}, {"ge", ">="},
-                                                                  {"lt", "<"},  {"lessthan", "<"},    {"le", "<="}};
+  static const std::map<std::string_view, std::string_view> kOrders{{"eq", "=="}, {"equalto", "=="},    {"ne", "!="},
+                                                                    {"gt", ">"},  {"greaterthan", ">"}, {"ge", ">="},
+                                                                    {"lt", "<"},  {"lessthan", "<"},    {"le", "<="}};
   refuse_named(call.run, call.name, call.given);
-  const auto found = signs.find(call.name);
-  return compare(call.run, found == signs.end() ? call.name : found->second, call.value, call.other("other"));
+  const auto found = kOrders.find(call.name);
+  return compare(call.run, found == kOrders.end() ? call.name : found->second, call.value, call.other("other"));
 }
 
 bool in_test(const TestCall& call) { return contains_value(call.run, call.other("seq"), call.value); }
 
 const std::map<std::string_view, ValueTest>& all_tests() {
-  static const std::map<std::string_view, ValueTest> tests = [] {
+  static const std::map<std::string_view, ValueTest> kTests = [] {
     std::map<std::string_view, ValueTest> made{
         {"odd", parity_test}, {"even", parity_test}, {"divisibleby", divisible_test},
         {"lower", case_test}, {"upper", case_test},  {"filter", name_test},
@@ -113,7 +113,7 @@ const std::map<std::string_view, ValueTest>& all_tests() {
       made.emplace(name, order_test);
     return made;
   }();
-  return tests;
+  return kTests;
 }
 
 std::string unknown_test(const std::string& name) { return cat("is ", name, ": Jinja has no test of this name"); }

@@ -178,14 +178,14 @@ JinjaValue tojson_filter(const JinjaFilterCall& call) {
 }  // namespace
 
 const std::vector<JinjaFilterRow>& text_filters() {
-  static const std::vector<JinjaFilterRow> rows{
+  static const std::vector<JinjaFilterRow> kRows{
       {"upper", case_filter},    {"lower", case_filter},        {"capitalize", case_filter},
       {"title", title_filter},   {"trim", trim_filter},         {"replace", replace_filter},
       {"indent", indent_filter}, {"truncate", truncate_filter}, {"center", center_filter},
       {"string", string_filter}, {"safe", safe_filter},         {"escape", escape_filter},
       {"e", escape_filter},      {"format", format_filter},     {"default", default_filter},
       {"d", default_filter},     {"attr", attr_filter},         {"tojson", tojson_filter}};
-  return rows;
+  return kRows;
 }
 
 }  // namespace lancet

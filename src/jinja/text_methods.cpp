@@ -239,7 +239,7 @@ JinjaValue format_method(const TextCall& call) {
 }
 
 const std::map<std::string_view, TextMethod>& text_methods() {
-  static const std::map<std::string_view, TextMethod> methods{
+  static const std::map<std::string_view, TextMethod> kMethods{
       {"strip", strip_method},         {"lstrip", strip_method},
       {"rstrip", strip_method},        {"split", split_method},
       {"rsplit", split_method},        {"splitlines", splitlines_method},
@@ -259,7 +259,7 @@ const std::map<std::string_view, TextMethod>& text_methods() {
       {"isdigit", letters_method},     {"isupper", case_test_method},
       {"islower", case_test_method},   {"isascii", ascii_method},
       {"format", format_method}};
-  return methods;
+  return kMethods;
 }
 
 }  // namespace

@@ -330,9 +330,9 @@ def test_duplicate_tensor_name(lancet):
 def test_unknown_tokenizer(lancet):
     model = lancet.copy_model()
     tokenizer = json.loads((model / "tokenizer.json").read_text())
-    tokenizer["pre_tokenizer"] = {"type": "BertPreTokenizer"}
+    tokenizer["pre_tokenizer"] = {"type": "KlingonPreTokenizer"}
     (model / "tokenizer.json").write_text(json.dumps(tokenizer))
-    refuses(lancet, lancet.edit(lancet.job(model=str(model))), CHECKPOINT, "tokenizer.json", "BertPreTokenizer")
+    refuses(lancet, lancet.edit(lancet.job(model=str(model))), CHECKPOINT, "tokenizer.json", "KlingonPreTokenizer")
 
 
 # ---- output, devices, statistics, acceptance ----

@@ -19,7 +19,7 @@ FACTS = DATA / "requests" / "demo.json"
         (["zzzzzzzz"], "lancet: 'zzzzzzzz': unknown command\n"),
         (["edt", "--help"], "lancet: 'edt': unknown command; did you mean edit?"),
         (["export", "modl", "--help"], "lancet export: 'modl': unknown command; did you mean model?"),
-        ([], "lancet: expected a command: edit, erase, eval, "),
+        ([], "lancet: expected a command: edit, erase, undo, "),
         (["import", "hparam"], "lancet import: 'hparam': unknown command; did you mean hparams?"),
         (["edit", "--modell", "x"], "lancet edit: --modell: unknown option; did you mean --model?"),
         (["trace", "--modle=x", "--out", "y"], "lancet trace: --modle: unknown option; did you mean --model?"),

@@ -36,7 +36,7 @@ def test_an_edit_and_an_eval_beside_the_base_model_agree(lancet):
     result = run_ok(lancet.edit(lancet.job(evaluate=evaluate(lancet))))
     assert "text_kl" in result.stdout and "elsewhere" in result.stdout
     report = json.loads((lancet.out / "report.json").read_text())
-    assert report["metrics"]["efficacy_prob"]["interval"]["after"][0] <= report["metrics"]["efficacy_prob"]["after"]
+    assert report["metrics"]["efficacy_prob"]["interval"]["after"] is None, "of so few requests none is said"
     assert report["side_effects"]["text_kl"]["after"] > 0 and report["side_effects"]["text_kl"]["before"] is None
     assert report["side_effects"]["probe_argmax"]["count"] == 6 and report["side_effects"]["choice_accuracy"]["count"] == 4
     assert documents_of((lancet.out / "report.html").read_text())["report"]["side_effects"] == report["side_effects"]

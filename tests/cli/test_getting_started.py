@@ -86,7 +86,7 @@ def test_the_facts_take(reader):
     assert report["verdicts"]["success"] >= 4 and report["verdicts"]["measured"] == 5
     assert f"{report['verdicts']['success']} of 5 edits took (the model says the target, efficacy_argmax)" in said
     shown, printed = metrics_in(next(block for block in blocks("") if "metric, %" in block)), metrics_in(said)
-    assert len(shown) == 8
+    assert len(shown) == 10
     assert {name: (row[0], row[2]) for name, row in shown.items()} == {name: (row[0], row[2]) for name, row in printed.items()}
 
 

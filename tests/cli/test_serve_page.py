@@ -123,9 +123,10 @@ def test_ask_edit_undo_restart_and_export(start, browser):
     page.click("#metrics summary")
     names = page.value("[...document.querySelectorAll('#metrics .name, #metrics tbody th')].map((e) => e.textContent)")
     assert len(set(names)) == len(names) and {"efficacy_argmax", "generation_exact", "generation_contains"} <= set(names), "each metric once"
-    assert page.text("#metrics tbody").split() == ["generation_contains", "0.0", "%", "100.0", "%", "3"]
+    rows = page.value("[...document.querySelectorAll('#metrics tbody tr')].map((e) => e.innerText.split(/\\s+/).join(' ').trim())")
+    assert {"generation_exact 0.0 % 100.0 % 3", "generation_contains 0.0 % 100.0 % 3"} <= set(rows), rows
     strips = page.value("[...document.querySelectorAll('#result .strip')].map((e) => [e.innerText.split(/\\s+/).join(' '), e.querySelectorAll('rect').length])")
-    assert strips == [["efficacy_argmax 0.0 % → 100.0 %", 3], ["generation_starts 0.0 % → 100.0 %", 3], ["text changed 100.0 %", 3]]
+    assert strips == [["efficacy_argmax 0.0 % → 100.0 %", 3], ["generation_starts 0.0 % → 100.0 %", 3], ["subject_kept 50.0 %", 3], ["text changed 100.0 %", 3]]
     bars = page.value("['.was', '.now'].map((side) => document.querySelector(`#result .strip ${side}`).getBoundingClientRect().height / document.querySelector('#result .bars').clientHeight)")
     assert bars[0] < 0.05 and bars[1] > 0.95, "nothing before, all after"
     page.until("document.querySelector('#count').textContent === '3 edits stand'")

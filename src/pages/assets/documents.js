@@ -16,6 +16,12 @@ const listOf = (json) => (Array.isArray(json) ? json : []);
 const entriesOf = (json) => (isObject(json) ? Object.entries(json) : []);
 const sum = (numbers) => numbers.reduce((total, number) => total + number, 0);
 
+/** Of a list with at least one number in it; null is no number. */
+function meanOf(numbers) {
+  const known = numbers.filter((number) => number !== null);
+  return sum(known) / known.length;
+}
+
 /** A text, or a number or boolean as JSON has it; lists with ", " between. */
 function anyText(json) {
   if (json === null) return "";

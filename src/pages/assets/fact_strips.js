@@ -32,12 +32,6 @@ function barsPath(bars) {
   }).join("");
 }
 
-/** Of a list with at least one share in it. */
-function meanOf(shares) {
-  const known = shares.filter((share) => share !== null);
-  return sum(known) / known.length;
-}
-
 /** A strip {name, before, after, total}: shares of each fact, null where it has none, and what they come to, as text.
  * `before`: null where there is none at all. */
 function stripOf({ name, what, before, after, total }, facts) {
@@ -62,8 +56,9 @@ function factStrips(report, allMetrics) {
   const facts = items.map(({ request }) => `${textOf(part(request, "prompt"))} → ${textOf(part(request, "target"))}`);
   const strips = metrics.map((metric) => {
     const shares = (when) => items.map(({ request }) => ofMetric(request, metric, when));
-    const total = [metric.before, metric.after].map(({ value }) => valueText(value, metric)).join(" → ");
-    return { name: make("code", {}, metric.name), what: metric.name, before: shares("before"), after: shares("after"), total };
+    const sides = [metric.before, metric.after].filter(({ value }, i) => i > 0 || value !== null); // subject_kept has no before
+    const total = sides.map(({ value }) => valueText(value, metric)).join(" → ");
+    return { name: make("code", {}, metric.name), what: metric.name, before: sides.length > 1 ? shares("before") : null, after: shares("after"), total };
   });
   const changes = items.map(({ request }) => textChange(request));
   if (changes.some((change) => change !== null)) strips.push({ name: "text changed", what: "text changed", before: null, after: changes, total: percent(meanOf(changes)) });

@@ -1,7 +1,7 @@
 // Runs of one method that differ in the seed alone, shown as one run: means, and standard deviations beside them.
 
-const meanOf = (values) => sum(values) / values.length;
 function deviationOf(values) {
+  if (values.every((value) => value === values[0])) return 0; // their mean may be another number in the last bit
   const mean = meanOf(values);
   return Math.sqrt(sum(values.map((value) => (value - mean) ** 2)) / (values.length - 1));
 }
