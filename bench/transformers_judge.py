@@ -3,7 +3,7 @@
 Facts are CounterFact records. All shares are over prompts, in percent:
 
     efficacy, paraphrase      argmax: each token of the new target is the likeliest in its place; prob: it is likelier than the true one
-    paraphrase_true           argmax of the true target after the paraphrases: how many of them the model can answer with what it knows
+    efficacy_true, paraphrase_true   argmax of the true target: how many of the prompts the model can answer with what it knows
     specificity               the same two of the true target after prompts about other subjects
     starts                    the greedy continuation begins with the new target, word for word
     chat                      the greedy answer to the prompt as a user's message has the new target in it
@@ -114,8 +114,8 @@ def judge(net, tokenizer, facts, text, baseline=None):
         true = score(net, tokenizer, [(prompt, target) for prompt, _, target in asked])
         figures[f"{name}_argmax"] = percent([one[1] for one in (new if new_wins else true)])
         figures[f"{name}_prob"] = percent([(a[0] < b[0]) if new_wins else (b[0] < a[0]) for a, b in zip(new, true)])
-        if name == "paraphrase":
-            figures["paraphrase_true"] = percent([one[1] for one in true])
+        if new_wins:
+            figures[f"{name}_true"] = percent([one[1] for one in true])
         if name == "specificity":
             now = [one[2] for one in true]
     asked = list(facts_asked(facts, None))
