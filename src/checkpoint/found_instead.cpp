@@ -102,8 +102,15 @@ bool is_hub_name(const std::string& text) {
          });
 }
 
+/// As it was typed here, of a path that a job or a server made whole.
+std::string typed_text(const fs::path& place) {
+  std::error_code ignored;
+  const fs::path below = place.is_absolute() ? place.lexically_relative(fs::current_path(ignored)) : place;
+  return below.string().starts_with("..") ? place.string() : below.string();
+}
+
 std::string missing_text(const fs::path& place) {
-  const std::string text = place.string();
+  const std::string text = typed_text(place);
   if (is_hub_name(text) && !is_folder(place.parent_path()))
     return cat(
         "nothing of that name; if it is a model of the Hugging Face hub, fetch it and name its folder: hf "

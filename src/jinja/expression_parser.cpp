@@ -253,15 +253,18 @@ JinjaExpressionPtr JinjaExpressionParser::dict() {
   return finished(std::move(made));
 }
 
+bool JinjaExpressionParser::ends_tuple(std::string_view end) const {
+  return tokens_.is(JinjaTokenKind::kPrintEnd) || tokens_.is(JinjaTokenKind::kTagEnd) ||
+         tokens_.current().is_sign(")") || (!end.empty() && tokens_.current().is_name(end));
+}
+
 JinjaExpressionPtr JinjaExpressionParser::simple_tuple(std::string_view end,
                                                        const std::function<JinjaExpressionPtr()>& part) {
   JinjaExpressionPtr made = make(JinjaOperation::kTuple, tokens_.line());
   bool is_tuple = false;
   for (;;) {
     if (!made->parts.empty()) tokens_.expect_sign(",");
-    if (tokens_.is(JinjaTokenKind::kPrintEnd) || tokens_.is(JinjaTokenKind::kTagEnd) ||
-        tokens_.current().is_sign(")") || (!end.empty() && tokens_.current().is_name(end)))
-      break;
+    if (ends_tuple(end)) break;
     made->parts.push_back(part());
     if (!tokens_.current().is_sign(",")) break;
     is_tuple = true;
@@ -271,11 +274,9 @@ JinjaExpressionPtr JinjaExpressionParser::simple_tuple(std::string_view end,
 }
 
 JinjaExpressionPtr JinjaExpressionParser::tuple(JinjaTupleForm form, std::string_view end) {
-  JinjaExpressionPtr made =
-      simple_tuple(end, [&] { return form == JinjaTupleForm::kNoChoice ? any_of() : expression(); });
-  if (made->operation == JinjaOperation::kTuple && made->parts.empty() && form != JinjaTupleForm::kParentheses)
+  if (form != JinjaTupleForm::kParentheses && ends_tuple(end))
     tokens_.fail(cat("expected an expression, got ", JinjaTokenReader::shown(tokens_.current())));
-  return made;
+  return simple_tuple(end, [&] { return form == JinjaTupleForm::kNoChoice ? any_of() : expression(); });
 }
 
 JinjaExpressionPtr JinjaExpressionParser::as_target(JinjaExpressionPtr value) const {
@@ -285,13 +286,13 @@ JinjaExpressionPtr JinjaExpressionParser::as_target(JinjaExpressionPtr value) co
 }
 
 JinjaExpressionPtr JinjaExpressionParser::target(std::string_view end) {
-  JinjaExpressionPtr made = simple_tuple(end, [&] { return primary(); });
-  if (made->parts.empty() && made->operation == JinjaOperation::kTuple) tokens_.fail("expected a name to be set");
-  return as_target(std::move(made));
+  if (ends_tuple(end)) tokens_.fail("expected a name to be set");
+  return as_target(simple_tuple(end, [&] { return primary(); }));
 }
 
 JinjaExpressionPtr JinjaExpressionParser::namespace_target() {
-  JinjaExpressionPtr made = simple_tuple({}, [&] {
+  if (ends_tuple({})) tokens_.fail("expected a name to be set");
+  return as_target(simple_tuple({}, [&] {
     const bool has_attribute = tokens_.is(JinjaTokenKind::kName) && tokens_.next_one().is_sign(".");
     JinjaExpressionPtr part = primary();
     if (!has_attribute || part->operation != JinjaOperation::kName) return part;
@@ -299,9 +300,7 @@ JinjaExpressionPtr JinjaExpressionParser::namespace_target() {
     part->operation = JinjaOperation::kNamespaceTarget;
     part->constant = tokens_.expect_name();
     return part;
-  });
-  if (made->parts.empty() && made->operation == JinjaOperation::kTuple) tokens_.fail("expected a name to be set");
-  return as_target(std::move(made));
+  }));
 }
 
 }  // namespace lancet

@@ -65,6 +65,7 @@ class JinjaExpressionParser {
   JinjaExpressionPtr test(JinjaExpressionPtr value);
   JinjaCallParts call_parts();
   JinjaExpressionPtr as_target(JinjaExpressionPtr value) const;
+  bool ends_tuple(std::string_view end) const;
   JinjaExpressionPtr simple_tuple(std::string_view end, const std::function<JinjaExpressionPtr()>& part);
 
   JinjaTokenReader& tokens_;

@@ -37,6 +37,7 @@ void fill_dict(JinjaRun& run, std::string_view function, const JinjaArguments& g
   if (given.positional.size() > 1) run.fail(cat(function, ": expected at most one dict"));
   if (!given.positional.empty()) {
     const JinjaValue& first = given.positional[0];
+    if (first.is_undefined()) run.fail_undefined(first);  // Python asks whether it has keys(), as it does of no list
     if (first.is(JinjaKind::kDict)) {
       for (const JinjaDict::Entry& entry : first.dict().entries) run.put(dict, entry.key, entry.value);
     } else {

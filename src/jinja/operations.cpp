@@ -283,7 +283,7 @@ bool contains_value(JinjaRun& run, const JinjaValue& container, const JinjaValue
 
 JinjaValue arithmetic(JinjaRun& run, std::string_view sign, const JinjaValue& left, const JinjaValue& right) {
   if (left.is_number() && right.is_number()) return number_arithmetic(run, sign, left, right);
-  if (sign == "%" && left.is_text() && !right.is_undefined()) {
+  if (sign == "%" && left.is_text()) {
     if (left.is_safe_text()) run.fail("lancet does not format text that was marked as safe");
     return run.text(format_percent(run, left.text(), right));
   }

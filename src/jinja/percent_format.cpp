@@ -22,8 +22,9 @@ class PercentFormat {
       if (mark < text_.size()) write_value();
       run_.charge(1);
     }
-    const bool takes_any =
-        values_.is(JinjaKind::kDict) || values_.is(JinjaKind::kList) || values_.is(JinjaKind::kRange);
+    // what has items by key, as an undefined value says that it has
+    const bool takes_any = values_.is(JinjaKind::kDict) || values_.is(JinjaKind::kList) ||
+                           values_.is(JinjaKind::kRange) || values_.is_undefined();
     const size_t given = values_.is(JinjaKind::kTuple) ? values_.items().size() : takes_any ? 0 : 1;
     if (used_ < given && !(uses_names_ && takes_any)) run_.fail("'%': more values than the text has places for");
     return std::move(made_);
@@ -94,6 +95,7 @@ class PercentFormat {
     const std::string name = text_.substr(at_ + 1, end - at_ - 2);
     at_ = end;
     uses_names_ = true;
+    if (values_.is_undefined()) run_.fail_undefined(values_);
     if (!values_.is(JinjaKind::kDict)) run_.fail("'%': expected a dict for names in parentheses");
     const JinjaValue* found = values_.dict().find(JinjaRun::text_key(name));
     if (found == nullptr) run_.fail(cat("'%': the dict has no ", name));

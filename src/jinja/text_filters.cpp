@@ -92,9 +92,9 @@ JinjaValue truncate_filter(const JinjaFilterCall& call) {
   const int64_t leeway = arguments.has(3) && !arguments[3]->is_none() ? arguments.integer(3, 5) : 5;
   const auto end_length = static_cast<int64_t>(count_characters(end));
   if (length < end_length || leeway < 0) call.run.fail("truncate: a length below that of the end, or a leeway below 0");
+  if (length_of(call.run, call.value) <= length + leeway) return call.value;  // whatever it is
   if (!call.value.is_text()) call.run.fail(cat("truncate: expected a text, got ", shown_type(call.value)));
   const std::string& text = call.value.text();
-  if (static_cast<int64_t>(count_characters(text)) <= length + leeway) return call.value;
   std::string kept = text.substr(0, after_characters(text, 0, length - end_length));
   if (!arguments.truth(1, false))
     if (const size_t space = kept.rfind(' '); space != std::string::npos) kept.resize(space);

@@ -278,7 +278,15 @@ def test_two_outputs_become_one(made, lancet):
     assert "what the other parts do at an edit's key" in result.stdout
     assert [[edit["id"] for edit in batch["edits"]] for batch in log_of(lancet, both)["batches"]] == [IDS[:3], IDS[3:]]
     added = weights(both)
+    # the folders of edits alone, as they were handed over, under other names
+    anns, bens = (shutil.copytree(folder / "edits", lancet.folder / name) for folder, name in ((first, "from Ann"), (second, "edits (1)")))
+    first.rename(lancet.folder / "away")
+    run_ok(lancet.run("merge", anns, bens, "--out", lancet.folder / "handed over"))
+    assert weights(lancet.folder / "handed over") == added and lines(lancet.folder / "handed over")[:-1] == lines(both)[:-1]
+    run_ok(lancet.run("merge", anns, second, "--out", lancet.folder / "mixed", "--solve"))
+    (lancet.folder / "away").rename(first)
     run_ok(lancet.run("merge", first, second, "--out", both, "--replace", "--solve"))
+    assert weights(both) == weights(lancet.folder / "mixed")
     assert [[edit["id"] for edit in batch["edits"]] for batch in log_of(lancet, both)["batches"]] == [IDS]
     assert weights(both) != added
     # one fact with another target

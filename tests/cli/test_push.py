@@ -1,9 +1,11 @@
 """Edits in servers that run: what goes out, what stands there afterwards, whatever fails. The servers are stand-ins, of which the first test's computes
 what a model with the adapter that it was given says."""
+import contextlib
 import json
 import pathlib
 import re
 import shutil
+import subprocess
 import time
 
 import pytest
@@ -308,6 +310,86 @@ def test_a_journal_that_cannot_be_written_does_not_hide_what_the_server_has(what
     assert [row["state"] for row in journal(output)] == ["begun"]
     undo(lancet, output)
     assert server.adapters == {} and [row["state"] for row in journal(output)] == ["taken back"]
+
+
+@pytest.fixture
+def small_disk(output, tmp_path):
+    """The output on a file system of its own that has 1 MB left, and a function that fills it to the last byte. Returns the way back."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    size = sum(path.stat().st_size + 4096 for path in output.rglob("*")) + (1 << 20)
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "none", disk], capture_output=True).returncode != 0:
+        pytest.skip("file systems cannot be mounted here")
+
+    def fill():
+        with open(disk / "filler", "wb", buffering=0) as filler, contextlib.suppress(OSError):
+            for block in (1 << 16, 4096, 1):
+                with contextlib.suppress(OSError):
+                    while filler.write(bytes(block)):
+                        pass
+        with pytest.raises(OSError, match="No space left"):
+            (disk / "more").write_bytes(b"x")
+        (disk / "more").unlink()
+        return (disk / "filler").unlink
+
+    try:
+        yield pathlib.Path(shutil.copytree(output, disk / "edited")), fill
+    finally:
+        subprocess.run(["umount", "-l", disk], check=True)
+
+
+@pytest.mark.parametrize("what", ["it serves", "it fails", "it is not accepted", "it cannot be put back"])
+def test_a_disk_that_is_full_at_the_end_does_not_hide_what_the_server_has(what, small_disk, serve, lancet):
+    """A real full disk, from the order to load on. The state that is told is the server's, the exit code that of what happened first."""
+    (output, fill), server, ways_back = small_disk, serve(Vllm), []
+
+    def fault(_):
+        ways_back.append(fill())
+        return raw(500, '{"error": "no memory"}') if what == "it fails" else None
+
+    server.faults["/v1/load_lora_adapter"] = fault
+    if what == "it is not accepted":
+        server.answer = lambda *_: " something"
+    if what == "it cannot be put back":
+        server.faults["/v1/completions"] = lambda body: raw(500, "worn out") if body["model"] != str(DEMO) else None
+        server.faults["/v1/unload_lora_adapter"] = lambda _: raw(500, "stuck")
+    result = push(lancet, output, server, *(["--accept", "efficacy=1"] if what == "it is not accepted" else []))
+    said = result.stderr
+    expected = {"it serves": CHECKPOINT, "it fails": SERVER, "it is not accepted": NOT_ACCEPTED, "it cannot be put back": SERVER}[what]
+    assert result.returncode == expected and "--undo" in said, said
+    file = output.parent / "edited.pushed" / "pushes.json"
+    left = [path.name for path in file.parent.iterdir() if path.is_file()]
+    if what == "it cannot be put back":
+        assert len(server.adapters) == 1 and "worn out" in said and "NOT known" in said and "stuck" in said, said
+    else:
+        assert "No space left on device" in said and "could not be written" in said and str(file) in said, said
+    if what == "it serves":
+        assert "serves: edited-" in result.stdout and len(server.adapters) == 1 and "not 'serving'" in said and "takes it back" in said, said
+    if what == "it fails":
+        assert server.adapters == {} and "no memory; the server is as before" in said and "not 'taken back'" in said, said
+    if what == "it is not accepted":
+        assert server.adapters == {} and "accept: efficacy" in said and "taken back" in result.stdout and "not 'taken back'" in said, said
+    assert [row["state"] for row in journal(output)] == ["begun"] and not [name for name in left if name not in ("pushes.json", "pushes.lock", ".lock")], left
+    ways_back[0]()
+    server.faults = {}
+    undo(lancet, output)
+    assert server.adapters == {} and [row["state"] for row in journal(output)] == ["taken back"]
+
+
+def test_a_disk_that_is_full_before_leaves_the_server_alone(small_disk, serve, lancet):
+    (output, fill), server = small_disk, serve(Vllm)
+    way_back = fill()
+    refused = push(lancet, output, server)
+    assert refused.returncode == CHECKPOINT and "No space left on device" in refused.stderr, refused.stderr
+    assert server.adapters == {} and server.orders() == []
+    way_back()
+    pushed(lancet, output, server)
+    way_back = fill()
+    result = lancet.run("push", output, "--undo")
+    assert result.returncode == CHECKPOINT and server.adapters == {} and "is taken back" in result.stderr and "the same command notes it" in result.stderr, result.stderr
+    way_back()
+    undo(lancet, output)
+    assert [row["state"] for row in journal(output)] == ["taken back"]
 
 
 def test_an_undo_that_cannot_be_noted_says_that_it_is_done(output, serve, lancet):

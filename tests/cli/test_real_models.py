@@ -7,12 +7,13 @@ it gets need no network, and run always.
 import hashlib
 import json
 import os
+import subprocess
 import sys
 import zipfile
 from pathlib import Path
 
 import pytest
-from conftest import DATA, ROOT, Lancet, run_ok
+from conftest import DATA, LANCET, ROOT, Lancet, run_ok
 
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "bench")]
 import real_models  # noqa: E402
@@ -93,6 +94,40 @@ def test_a_real_model_writes_what_transformers_writes(lancet, opened, name):
         expected = tokenizer.decode(net.generate(**ids, max_new_tokens=16, do_sample=False)[0, ids.input_ids.shape[1] :], skip_special_tokens=True)
         done = run_ok(lancet.run("generate", "--model", folder, "--prompt", prompt, "--tokens", 16, "--dtype", "f32", "--json"))
         assert json.loads(done.stdout)["text"] == expected
+
+
+TALKS = [
+    [{"role": "user", "content": text}] for text in ("What is the capital of France?", "  two\nlines \n", "Zürich, 日本 {} <b> <|im_end|>", "")
+] + [
+    [{"role": "system", "content": "Answer in one word."}, {"role": "user", "content": "Is Rome in Italy?"}],
+    [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello."}, {"role": "user", "content": "Who wrote Faust?"}],
+]  # fmt: skip
+
+
+@in_full
+@pytest.mark.parametrize("name", real_models.MODELS)
+def test_a_real_models_chat_is_what_transformers_makes_of_its_template(lancet, opened, name):
+    """Text and ids of whole conversations, and the greedy answer. A model without a template is refused by both."""
+    folder = real_model(name)
+    net, tokenizer = opened(folder)
+    asked = "".join(json.dumps({"messages": talk}) + "\n" for talk in TALKS)
+    done = subprocess.run([LANCET.parent / "tests" / "wrap_chat", folder], input=asked, capture_output=True, text=True, timeout=60)
+    if tokenizer.chat_template is None:
+        with pytest.raises(ValueError, match="chat_template is not set"):
+            tokenizer.apply_chat_template(TALKS[0])
+        assert done.returncode == 1 and "no chat_template.jinja" in done.stderr, done.stderr
+        refused = lancet.run("generate", "--model", folder, "--chat", "--prompt", "Hi")
+        assert refused.returncode == 3 and "is it an instruct model?" in refused.stderr, refused.stderr
+        return
+    for talk, line in zip(TALKS, done.stdout.splitlines(), strict=True):
+        ours = json.loads(line)
+        assert ours["text"] == tokenizer.apply_chat_template(talk, tokenize=False, add_generation_prompt=True), talk
+        assert ours["ids"] == tokenizer.apply_chat_template(talk, add_generation_prompt=True, return_dict=False), talk
+    question = TALKS[0][0]["content"]
+    ids = tokenizer.apply_chat_template(TALKS[0], add_generation_prompt=True, return_tensors="pt", return_dict=True)
+    expected = tokenizer.decode(net.generate(**ids, max_new_tokens=16, do_sample=False)[0, ids["input_ids"].shape[1] :], skip_special_tokens=True)
+    answered = run_ok(lancet.run("generate", "--model", folder, "--chat", "--prompt", question, "--tokens", 16, "--dtype", "f32", "--json"))
+    assert json.loads(answered.stdout)["text"] == expected
 
 
 @in_full

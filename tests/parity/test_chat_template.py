@@ -8,6 +8,7 @@ import subprocess
 import pytest
 
 from engine import BUILD, ROOT
+from template_variants import CONVERSATIONS
 
 TEXTS = ["Who wrote Faust?", "  two\nlines \n", "", "a {} and a <b>", "Zürich, 日本", "\u3000\x1c wide\u00a0\n", " \u2003 "]
 HEADERS = ["<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"]
@@ -275,3 +276,29 @@ def test_text_and_ids_equal_transformers(name, jinja, special, tmp_path):
 def test_qwen2s_own_files_give_the_text_and_ids_of_transformers():
     folder = ROOT / "tests" / "fixtures" / "tokenizers" / "qwen2"
     compare_with_transformers("qwen2", folder, json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8")))
+
+
+# The file of SmolLM2-135M-Instruct (Apache-2.0), but for the line's end at its end, which Jinja takes away.
+SMOLLM_2 = (ROOT / "tests" / "fixtures" / "chat_templates" / "smollm-2.jinja").read_text(encoding="utf-8").removesuffix("\n")
+TALKS = {name: talk for name, talk in CONVERSATIONS.items() if talk and talk[-1]["role"] == "user" and all(isinstance(message["content"], str) for message in talk)}
+
+
+@pytest.mark.parametrize("place", ["a file of its own", "tokenizer_config.json", "one of several"])
+def test_smollm2s_own_template_gives_every_conversation_transformers_text_and_ids(place, tmp_path):
+    from transformers import PreTrainedTokenizerFast
+
+    config = make_folder(tmp_path, SMOLLM_2, TURNS)
+    if place == "a file of its own":
+        (tmp_path / "chat_template.jinja").write_text(SMOLLM_2)
+        config["chat_template"] = "{{ 'that of the file goes before it' }}"
+    elif place == "one of several":
+        config["chat_template"] = [{"name": "tool_use", "template": "{{ 'another' }}"}, {"name": "default", "template": SMOLLM_2}]
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config), encoding="utf-8")
+    theirs = PreTrainedTokenizerFast.from_pretrained(tmp_path)
+    asked = [json.dumps({"messages": talk}) for talk in TALKS.values()]
+    done = subprocess.run([BUILD / "tests" / "wrap_chat", tmp_path], input="\n".join(asked) + "\n", capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and len(TALKS) > 8, done.stderr
+    for talk, line in zip(TALKS.values(), done.stdout.splitlines(), strict=True):
+        ours = json.loads(line)
+        text = theirs.apply_chat_template(talk, tokenize=False, add_generation_prompt=True)
+        assert ours["text"] == text and ours["ids"] == [theirs.bos_token_id, *theirs.apply_chat_template(talk, add_generation_prompt=True, return_dict=False)]

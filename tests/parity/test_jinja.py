@@ -61,6 +61,9 @@ def test_expressions_give_pythons_values():
     "{% for m in messages %}{% if tools %}{% set tools = 1 %}{% endif %}{{ tools }}{% endfor %}{{ tools }}",
     "{% if false %}{{ x|nofilter }}{% endif %}ok", "{{ x|nofilter }}", "{% include 'x' %}", "{% set x.y = 1 %}", "{% for x in none %}{% endfor %}",
     "{% set x = messages|map(attribute='role') %}{{ x|join(',') }}{{ x|join(',') }}",
+    "{% set x = () %}{{ x }}{% if () %}1{% elif x is sequence %}2{% endif %}", "{% for x in () %}{{ x }}{% else %}none{% endfor %}",
+    "{% for () in [[], ()] %}x{% endfor %}", "{% for () in [[1]] %}x{% endfor %}", "{% set () = [] %}x", "{% set = 1 %}", "{% for in x %}{% endfor %}",
+    "{% if %}{% endif %}", "{{ }}", "{% set x = %}",
 ])
 def test_statements_do_what_jinja2s_do(template):
     different, _, refused = compare([{"template": template, "variables": EVERYTHING}])

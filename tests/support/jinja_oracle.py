@@ -1,4 +1,5 @@
 """Templates as transformers renders them, by its own environment, and by lancet (render_jinja): the same text, or both fail."""
+import copy
 import functools
 import json
 import re
@@ -31,7 +32,8 @@ def oracle(case):
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            text = compiled(case["template"]).render(**case["variables"])
+            variables = copy.deepcopy(case["variables"])  # some filters of Jinja's add to the list that they are given
+            text = compiled(case["template"]).render(**variables)
         text.encode("utf-8")
         return {"text": text}
     except Exception as error:  # whatever Python raises
