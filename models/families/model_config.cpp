@@ -146,7 +146,7 @@ std::optional<DType> dtype_of_file(const Checkpoint& checkpoint) {
   const Json json = Json::parse(checkpoint.config_text());
   const auto says_auto = [&](const char* key) { return json.value(key, Json()) == Json(kOfTheFile); };
   if (!says_auto("dtype") && (json.contains("dtype") || !says_auto("torch_dtype"))) return std::nullopt;
-  for (const SafetensorsReader& shard : checkpoint.shards())
+  for (const TensorFile& shard : checkpoint.shards())
     for (const TensorInfo& tensor : shard.tensors())
       for (const DType type : {DType::kF32, DType::kBF16, DType::kF16, DType::kF64})
         if (tensor.dtype == type) return type;

@@ -14,6 +14,7 @@
 #include "lancet/core/reporter.h"
 #include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
+#include "lancet/gguf/gguf_model.h"
 #include "lancet/io/file_handle.h"
 #include "lancet/io/files.h"
 #include "lancet/io/model_file_names.h"
@@ -62,6 +63,10 @@ ModelFiles open_model(const std::filesystem::path& folder, std::span<const std::
 
 DescribedModel describe_model(const std::filesystem::path& model, std::span<const std::string> ignore_config_keys) {
   namespace fs = std::filesystem;
+  if (const std::optional<fs::path> gguf = find_gguf(model)) {
+    const std::string config = *gguf_side_text(GgufFile::open(*gguf), "config.json");
+    return {*gguf, parse_model_config(config, "", ignore_config_keys, (*gguf / "config.json").string())};
+  }
   std::error_code ignored;
   fs::path file = fs::is_regular_file(model, ignored) ? model : model / "config.json";
   if (!has_entry(file)) file = Checkpoint::open(model).folder() / "config.json";  // a cache folder, or what is missing

@@ -89,10 +89,10 @@ WeightMap read_index(const MappedFile& file) {
 
 /// Whether the index has all tensors of the shards; all problems in one error. What it names beyond them the model may
 /// not need (absent_names()).
-void check_index(const fs::path& index, const WeightMap& shard_of, const std::vector<SafetensorsReader>& shards) {
+void check_index(const fs::path& index, const WeightMap& shard_of, const std::vector<TensorFile>& shards) {
   constexpr size_t kMostShown = 10;
   std::vector<std::string> problems;
-  for (const SafetensorsReader& shard : shards) {
+  for (const TensorFile& shard : shards) {
     const std::string file = shard.path().filename().string();
     for (const TensorInfo& info : shard.tensors()) {
       const auto entry = shard_of.find(info.name);
@@ -133,8 +133,8 @@ const MappedFile* find_file(const Files& files, std::string_view name) {
   return found == files.end() ? nullptr : found->get();
 }
 
-std::vector<SafetensorsReader> open_shards(const fs::path& folder, const MappedFile* index_file) {
-  std::vector<SafetensorsReader> shards;
+std::vector<TensorFile> open_shards(const fs::path& folder, const MappedFile* index_file) {
+  std::vector<TensorFile> shards;
   if (has_entry(folder / kWeightsFile)) {
     shards.push_back(SafetensorsReader::open(folder / kWeightsFile));
     return shards;
@@ -173,7 +173,7 @@ bool differ(const TensorView& one, const TensorView& other) {
 }
 
 /// What stands in shards beside a whole file that is read in their place, where the two disagree; empty: nothing.
-std::string shards_beside(const fs::path& folder, const SafetensorsReader& whole) {
+std::string shards_beside(const fs::path& folder, const TensorFile& whole) {
   if (!has_entry(folder / kIndexFile)) return "";
   std::vector<std::string> others;
   size_t seen = 0;
@@ -212,6 +212,7 @@ bool was_written(const MappedFile& file) {
 }  // namespace
 
 Checkpoint Checkpoint::open(const fs::path& path) {
+  if (const std::optional<fs::path> file = find_gguf(path)) return open_gguf(*file);
   Checkpoint checkpoint;
   checkpoint.folder_ = resolve_folder(path);
   checkpoint.side_files_ = open_side_files(checkpoint.folder_);
@@ -247,7 +248,7 @@ TensorView Checkpoint::view(std::string_view name) const {
 
 uint64_t Checkpoint::tensor_bytes() const {
   uint64_t bytes = 0;
-  for (const SafetensorsReader& shard : shards_)
+  for (const TensorFile& shard : shards_)
     for (const TensorInfo& info : shard.tensors()) bytes += info.end - info.begin;
   return bytes;
 }
@@ -255,7 +256,7 @@ uint64_t Checkpoint::tensor_bytes() const {
 std::string Checkpoint::content_hash() const {
   if (content_hash_.empty()) {
     std::string hash = hash_content();
-    for (const SafetensorsReader& shard : shards_)
+    for (const TensorFile& shard : shards_)
       if (was_written(shard.file())) refuse_change(shard.path());  // perhaps between two reads of one run
     content_hash_ = std::move(hash);
   }
@@ -265,7 +266,7 @@ std::string Checkpoint::content_hash() const {
 void Checkpoint::check_unchanged() const {
   for (const auto& file : side_files_)
     if (was_written(*file)) refuse_change(file->path());
-  for (const SafetensorsReader& shard : shards_) {
+  for (const TensorFile& shard : shards_) {
     if (shard.file().stamp_now() == shard.file().stamp()) continue;
     if (content_hash_.empty() ? was_written(shard.file()) : hash_content() != content_hash_)
       refuse_change(shard.path());
@@ -333,7 +334,7 @@ std::vector<std::string> absent_names(const Checkpoint& checkpoint) {
 }
 
 std::string disagreement(const Checkpoint& checkpoint) {
-  const SafetensorsReader& first = checkpoint.shards().front();
+  const TensorFile& first = checkpoint.shards().front();
   return first.path().filename() == kWeightsFile ? shards_beside(checkpoint.folder(), first) : "";
 }
 

@@ -136,7 +136,7 @@ ExportPlan plan_export(const Checkpoint& base, const CheckpointChanges& changes)
   check_added(base, removed, changes.exchanged);
   ExportPlan plan;
   std::set<const TensorExchange*> placed;
-  for (const SafetensorsReader& shard : base.shards()) {
+  for (const TensorFile& shard : base.shards()) {
     ExportedShard& out = plan.shards.emplace_back();
     for (const TensorInfo& info : shard.tensors()) {
       const auto exchange = removed.find(info.name);
@@ -182,7 +182,7 @@ void write_whole_file(std::string_view text, const fs::path& target) {
 }
 
 /// Returns the shard's new header, with `format`, which transformers refuses a file without.
-std::string new_head(const SafetensorsReader& shard, const ExportedShard& exported, const fs::path& target) {
+std::string new_head(const TensorFile& shard, const ExportedShard& exported, const fs::path& target) {
   std::vector<TensorSource> tensors;
   for (const ExportedTensor& tensor : exported.tensors)
     tensors.push_back(tensor.source != nullptr ? *tensor.source
@@ -194,7 +194,7 @@ std::string new_head(const SafetensorsReader& shard, const ExportedShard& export
 }
 
 /// Header and tensors from the first byte to the last; untouched neighbours in one copy.
-void write_in_order(const SafetensorsReader& shard, const ExportedShard& exported, FileHandle& to) {
+void write_in_order(const TensorFile& shard, const ExportedShard& exported, FileHandle& to) {
   uint64_t begin = 0, end = 0;  // of the base's bytes that come next
   const auto copy = [&] {
     if (begin < end) append_range({shard.file().descriptor(), shard.path(), begin, end - begin}, to);
@@ -225,7 +225,7 @@ void write_over(const ExportedShard& exported, FileHandle& to) {
 
 /// Throws unless the file holds the tensors: names, types, shapes, order. What was copied could be another header than
 /// the one that was read.
-void check_holds_tensors(const fs::path& file, const ExportedShard& exported, const SafetensorsReader& shard) {
+void check_holds_tensors(const fs::path& file, const ExportedShard& exported, const TensorFile& shard) {
   const auto same = [](const TensorInfo& a, const ExportedTensor& b) {
     return a.name == b.name() && a.dtype == b.dtype() && a.shape == b.shape();
   };
@@ -235,7 +235,7 @@ void check_holds_tensors(const fs::path& file, const ExportedShard& exported, co
                               "meanwhile: start again"));
 }
 
-void export_shard(const SafetensorsReader& shard, const ExportedShard& exported, const fs::path& target) {
+void export_shard(const TensorFile& shard, const ExportedShard& exported, const fs::path& target) {
   FileHandle file = FileHandle::create(target);
   if (exported.keeps_layout && shard.metadata().contains("format") && clone_file(shard.file().descriptor(), file))
     write_over(exported, file);
@@ -298,6 +298,10 @@ void export_side_file(const MappedFile& file, const std::optional<std::string>& 
 }  // namespace
 
 void export_checkpoint(const Checkpoint& base, const CheckpointChanges& changes, const fs::path& target) {
+  if (base.gguf() != nullptr)
+    throw CheckpointError(
+        cat(base.folder().string(),
+            ": a GGUF file is not written as a model folder: expected output.format: gguf or adapter"));
   const ExportPlan plan = plan_export(base, changes);
   std::error_code error;
   if (!fs::is_directory(target, error) || !folder_names(target).empty())
@@ -308,7 +312,7 @@ void export_checkpoint(const Checkpoint& base, const CheckpointChanges& changes,
   base.check_unchanged();
   const size_t n_threads = std::clamp<size_t>(std::thread::hardware_concurrency(), 1, kMostWriters);
   for_each_in_parallel(base.shards().size(), n_threads, [&](size_t i) {
-    const SafetensorsReader& shard = base.shards()[i];
+    const TensorFile& shard = base.shards()[i];
     if (!plan.shards[i].keeps_layout && plan.shards[i].tensors.empty()) return;  // no index would name it
     export_shard(shard, plan.shards[i], target / shard.path().filename());
   });

@@ -44,31 +44,15 @@ FileKind kind_of(const fs::path& path) {
   return is_length && begin[8] == '{' ? FileKind::kSafetensors : FileKind::kOther;
 }
 
-std::string folder_of(const fs::path& file) {
-  return file.parent_path().empty() ? std::string(".") : file.parent_path().string();
-}
-
 constexpr const char* kHub =
     "; models of the Hugging Face hub are fetched with: hf download ORG/NAME --local-dir FOLDER";
-
-/// How transformers makes a model folder of a GGUF.
-std::string from_gguf(const fs::path& file) {
-  const std::string folder = folder_of(file), name = file.filename().string();
-  return cat(
-      "which llama.cpp and Ollama run, and which lancet does not read. Take the model's own safetensors, or make "
-      "a folder of this file in Python (pip install transformers gguf):\n",
-      "  from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig\n",
-      "  plain = dict(dtype='bfloat16', quantization_config=GgufConfig(dequantize=True))\n",
-      "  AutoModelForCausalLM.from_pretrained('", folder, "', gguf_file='", name,
-      "', **plain).save_pretrained('OUT')\n", "  AutoTokenizer.from_pretrained('", folder, "', gguf_file='", name,
-      "').save_pretrained('OUT')");
-}
 
 /// Ollama's names for its files: sha256-, and the hash of what is in them.
 bool is_blob(const fs::path& file) { return file.filename().string().starts_with("sha256-"); }
 
 std::string gguf_text(const fs::path& file) {
-  return cat(is_blob(file) ? "a blob of Ollama's, which is a GGUF file, " : "a GGUF file, ", from_gguf(file));
+  return cat(is_blob(file) ? "a blob of Ollama's, which is a GGUF file" : "a GGUF file", ": as a model it is named by ",
+             "itself: ", file.string());
 }
 
 constexpr const char* kPointerText =
@@ -118,9 +102,9 @@ std::string missing_text(const fs::path& place) {
         text, " --local-dir ", place.filename().string());
   if (text.find('/') == std::string::npos && text.find(':') != std::string::npos)
     return cat(
-        "nothing of that name; if it is a model of Ollama's, its file is a GGUF, which lancet does not read: take "
-        "the model's safetensors",
-        kHub);
+        "nothing of that name; if it is a model of Ollama's, name its file, a GGUF, which the line FROM of ollama "
+        "show ",
+        text, " --modelfile says");
   return cat("nothing of that name", kHub);
 }
 
@@ -171,8 +155,8 @@ void refuse_folder(const fs::path& folder) {
     refuse(folder, "a model folder", cat("a folder with ", gguf_text(folder / name)));
   if (has(names, "blobs") && has(names, "manifests"))
     refuse(folder, "a model folder",
-           cat("Ollama's store, whose models are GGUF files, which lancet does not read: take the model's safetensors",
-               kHub));
+           "Ollama's store: name the file of one model, a GGUF, which the line FROM of ollama show MODEL --modelfile "
+           "says");
   if (has(names, "params.json"))
     refuse(folder, "a file config.json in the model folder",
            cat("params.json, of the model's first publishers; take the folder in the form of transformers", kHub));

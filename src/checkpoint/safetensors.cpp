@@ -162,44 +162,45 @@ void check_cover(const std::vector<TensorInfo>& tensors, uint64_t data_bytes, co
 }  // namespace
 
 SafetensorsReader SafetensorsReader::open(const std::filesystem::path& path) {
-  SafetensorsReader reader;
-  reader.path_ = path;
   refuse_other_file(path, "a safetensors file");
-  reader.file_ = MappedFile::open(path);
+  std::shared_ptr<const MappedFile> file = MappedFile::open(path);
   uint64_t data_begin = 0;
-  const Json header = parse_header(*reader.file_, {path, ""}, data_begin);
+  const Json header = parse_header(*file, {path, ""}, data_begin);
+  Metadata metadata;
+  std::vector<TensorInfo> tensors;
   for (const auto& [name, value] : header.items()) {
     if (name == kMetadataKey)
-      reader.metadata_ = parse_metadata(value, {path, ""});
+      metadata = parse_metadata(value, {path, ""});
     else
-      reader.tensors_.push_back(read_tensor(value, {path, name}));
+      tensors.push_back(read_tensor(value, {path, name}));
   }
   // Empty tensors first among equals: they lie before the tensor that begins at the same offset.
-  std::ranges::sort(reader.tensors_, {},
-                    [](const TensorInfo& info) { return std::tie(info.begin, info.end, info.name); });
-  check_cover(reader.tensors_, reader.file_->bytes().size() - data_begin, path);
-
-  for (size_t i = 0; i < reader.tensors_.size(); ++i) {
-    TensorInfo& info = reader.tensors_[i];
+  std::ranges::sort(tensors, {}, [](const TensorInfo& info) { return std::tie(info.begin, info.end, info.name); });
+  check_cover(tensors, file->bytes().size() - data_begin, path);
+  for (TensorInfo& info : tensors) {
     info.begin += data_begin;
     info.end += data_begin;
-    reader.by_name_[info.name] = i;
   }
-  return reader;
+  return SafetensorsReader(std::move(file), std::move(tensors), std::move(metadata));
 }
 
-const TensorInfo* SafetensorsReader::find(std::string_view name) const {
+TensorFile::TensorFile(std::shared_ptr<const MappedFile> file, std::vector<TensorInfo> tensors, Metadata metadata)
+    : file_(std::move(file)), tensors_(std::move(tensors)), metadata_(std::move(metadata)) {
+  for (size_t i = 0; i < tensors_.size(); ++i) by_name_[tensors_[i].name] = i;
+}
+
+const TensorInfo* TensorFile::find(std::string_view name) const {
   const auto found = by_name_.find(name);
   return found == by_name_.end() ? nullptr : &tensors_[found->second];
 }
 
-const TensorInfo& SafetensorsReader::info(std::string_view name) const {
+const TensorInfo& TensorFile::info(std::string_view name) const {
   if (const TensorInfo* info = find(name)) return *info;
-  throw CheckpointError(cat(path_.string(), ": expected a tensor '", printable(name), "', got a file of ",
+  throw CheckpointError(cat(path().string(), ": expected a tensor '", printable(name), "', got a file of ",
                             tensors_.size(), " tensors without it; check the name"));
 }
 
-TensorView SafetensorsReader::view(std::string_view name) const {
+TensorView TensorFile::view(std::string_view name) const {
   const TensorInfo& tensor = info(name);
   return {tensor.dtype, tensor.shape, file_->bytes().subspan(tensor.begin, tensor.end - tensor.begin), file_};
 }

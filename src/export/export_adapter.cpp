@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kGgufFile = "adapter.gguf";
+constexpr const char* kGgufAdapter = "adapter.gguf";
 
 bool is_there(const fs::path& path) {
   std::error_code error;
@@ -65,7 +65,7 @@ AdapterReport export_adapter(const ExportAdapterJob& job, const ModelConfig& con
                                .largest_rank = job.largest_rank,
                                .excess = job.excess};
   const AdapterReport report = job.format == AdapterFormat::kGguf
-                                   ? write_gguf_adapter(folder.staging() / kGgufFile, config, changes, options)
+                                   ? write_gguf_adapter(folder.staging() / kGgufAdapter, config, changes, options)
                                    : write_adapter(folder.staging(), config, changes, options);
   if (tells) write_text_file(folder.staging() / kExportRecord, to_json(report, job));
   folder.commit();

@@ -3,12 +3,14 @@
 
 #include "export_folder.h"
 #include "lancet/checkpoint/checkpoint_export.h"
+#include "lancet/checkpoint/gguf_export.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
 #include "lancet/export/export_job.h"
 #include "lancet/io/files.h"
 #include "lancet/io/json_file.h"
+#include "lancet/io/model_file_names.h"
 
 namespace lancet {
 namespace {
@@ -44,16 +46,18 @@ ExportModelReport export_model(const ExportModelJob& job) {
   check_export_folder(job.out, job.if_exists, job.model);
   std::optional<Checkpoint> checkpoint;
   if (!is_adapter(job.model)) checkpoint.emplace(Checkpoint::open(job.model));
-  const fs::path source = checkpoint ? checkpoint->folder() : job.model;
+  const fs::path source = checkpoint && checkpoint->gguf() == nullptr ? checkpoint->folder() : job.model;
   OutputLock lock(job.out, kExportOutput);
   check_export_folder(job.out, job.if_exists, job.model);  // again: another run may have ended before the lock
   OutputFolder folder(job.out, job.if_exists, kExportOutput);
-  if (checkpoint)
+  if (checkpoint && checkpoint->gguf() != nullptr)
+    export_gguf(*checkpoint, {}, {}, folder.staging() / kGgufFile);
+  else if (checkpoint)
     export_checkpoint(*checkpoint, {}, folder.staging());
   else
     copy_adapter(job.model, folder.staging());
   ExportModelReport report{.files = first_level(folder.staging())};
-  const std::vector<std::string> all = first_level(source);
+  const std::vector<std::string> all = fs::is_directory(source) ? first_level(source) : std::vector<std::string>();
   std::ranges::set_difference(all, report.files, std::back_inserter(report.left_out));
   folder.commit();
   return report;

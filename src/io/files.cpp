@@ -137,16 +137,35 @@ int64_t nanoseconds(const timespec& time) { return time.tv_sec * 1'000'000'000 +
 
 std::shared_ptr<const MappedFile> MappedFile::open(const std::filesystem::path& path) {
   const std::shared_ptr<MappedFile> mapped(new MappedFile(path, FileHandle::open_regular(path).release()));
-  mapped->stamp_ = mapped->stamp_now();
-  const auto size_bytes = static_cast<uint64_t>(mapped->stamp_.size_bytes);
-  if (size_bytes == 0) return mapped;  // mmap refuses empty ranges
-  void* const begin = ::mmap(nullptr, size_bytes, PROT_READ, MAP_PRIVATE, mapped->descriptor_, 0);
-  if (begin == MAP_FAILED && errno == ENOMEM)
-    throw PlacementError(cat(path.string(), ": the system has no address space for ", bytes_text(size_bytes),
-                             " more; raise the limit of virtual memory (ulimit -v) or of mappings (vm.max_map_count)"));
-  if (begin == MAP_FAILED) throw CheckpointError(file_problem(path, "cannot map into memory", errno));
-  mapped->bytes_ = {static_cast<const std::byte*>(begin), size_bytes};
+  mapped->map();
   return mapped;
+}
+
+std::shared_ptr<const MappedFile> MappedFile::in_memory(const std::filesystem::path& path,
+                                                        std::span<const std::byte> bytes) {
+  const int descriptor = ::memfd_create("lancet", MFD_CLOEXEC);
+  if (descriptor < 0) throw PlacementError(file_problem(path, "cannot keep in memory", errno));
+  FileHandle file(descriptor, path);
+  try {
+    file.write(bytes);
+  } catch (const CheckpointError& error) {
+    throw PlacementError(cat("no memory for ", bytes_text(bytes.size()), ": ", error.what()));
+  }
+  const std::shared_ptr<MappedFile> mapped(new MappedFile(path, file.release()));
+  mapped->map();
+  return mapped;
+}
+
+void MappedFile::map() {
+  stamp_ = stamp_now();
+  const auto size_bytes = static_cast<uint64_t>(stamp_.size_bytes);
+  if (size_bytes == 0) return;  // mmap refuses empty ranges
+  void* const begin = ::mmap(nullptr, size_bytes, PROT_READ, MAP_PRIVATE, descriptor_, 0);
+  if (begin == MAP_FAILED && errno == ENOMEM)
+    throw PlacementError(cat(path_.string(), ": the system has no address space for ", bytes_text(size_bytes),
+                             " more; raise the limit of virtual memory (ulimit -v) or of mappings (vm.max_map_count)"));
+  if (begin == MAP_FAILED) throw CheckpointError(file_problem(path_, "cannot map into memory", errno));
+  bytes_ = {static_cast<const std::byte*>(begin), size_bytes};
 }
 
 MappedFile::~MappedFile() {

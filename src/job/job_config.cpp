@@ -125,6 +125,7 @@ std::optional<OutputOptions> parse_output(ConfigSection& job, const std::filesys
   options.if_exists = read(output, OutputSpec::kReplace) ? IfExists::kReplace : IfExists::kError;
   options.keeps_state = read(output, OutputSpec::kState);
   options.format = read<OutputFormat>(output, OutputSpec::kFormat);
+  options.gguf_type = read<GgufOutputType>(output, OutputSpec::kGgufType);
   options.rounding = read<OutputRounding>(output, OutputSpec::kRounding);
   options.covariance_weight = read(output, OutputSpec::kCovarianceWeight);
   output.finish();

@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kBetweenTries{100};
-constexpr const char* kGgufFile = "adapter.gguf";
+constexpr const char* kGgufAdapterFile = "adapter.gguf";
 constexpr size_t kHashDigits = 8;
 
 Journal read_edits(const fs::path& output) {
@@ -122,7 +122,7 @@ class Push {
     if (!server_->is_named()) {
       if (!job_.name.empty())
         throw ConfigError("--name: llama.cpp's server has no names of adapters: whoever asks gets those with a scale");
-      record_.adapter.name = record_.first_name = own + "/" + kGgufFile;
+      record_.adapter.name = record_.first_name = own + "/" + kGgufAdapterFile;
       if (const LoadedAdapter* there = find_adapter(record_.before, record_.first_name);
           there != nullptr && there->scale > 0)
         refuse_served();
@@ -180,7 +180,7 @@ class Push {
     report_.adapter = export_adapter(exported);
     record_.rank = report_.adapter.rank;
     const fs::path seen = job_.server_path.empty() ? record_.folder : job_.server_path / folder_name_;
-    record_.adapter.path = server_->is_named() ? seen.string() : (seen / kGgufFile).string();
+    record_.adapter.path = server_->is_named() ? seen.string() : (seen / kGgufAdapterFile).string();
     if (first_invalid_utf8(record_.adapter.path))
       throw ConfigError(cat(record_.adapter.path,
                             ": expected a folder whose name is UTF-8, since a server cannot be told "

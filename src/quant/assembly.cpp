@@ -23,12 +23,22 @@ Assembly::Assembly(const PackedSpec& spec, std::span<const Tensor> parts) : spec
 
 PackedNumbers Assembly::finish() {
   const SettleCodes settle = codec_of(spec_.code.packing).assemble(*this);
+  if (numbers_.kind == CodeKind::kBlocks) return finish_blocks(settle());
   const size_t scales = measure_scales();
   measured_.read();
   const double largest_code = settle();
   settle_order();
   check_scales(scales, largest_code);
   if (!problems_.empty()) throw CheckpointError(join(problems_, "\n  "));
+  return std::move(numbers_);
+}
+
+PackedNumbers Assembly::finish_blocks(double largest) {
+  if (!std::isfinite(largest)) {
+    problem(PartRole::kCodes, "has numbers that are not finite: the file is damaged, download it again");
+    throw CheckpointError(join(problems_, "\n  "));
+  }
+  numbers_.largest = largest;
   return std::move(numbers_);
 }
 

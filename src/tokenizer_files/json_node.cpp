@@ -7,6 +7,7 @@
 #include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
 #include "lancet/core/text_file.h"
+#include "lancet/gguf/gguf_model.h"
 
 namespace lancet {
 
@@ -133,13 +134,33 @@ std::string replace_invalid_utf8(std::string_view bytes) {
 
 std::string replace_broken_utf8(std::string_view bytes) { return replace_by(bytes, broken_bytes); }
 
+namespace {
+
+/// A GGUF file in the place of the model folder: its text of that name. nullopt: it is a folder, or has no such text.
+std::optional<std::string> text_in_gguf(const std::filesystem::path& file) {
+  const std::filesystem::path folder = file.parent_path();
+  if (!is_gguf_file(folder)) return std::nullopt;
+  try {
+    return gguf_side_text(GgufFile::open(folder), file.filename().string());
+  } catch (const CheckpointError& error) {
+    throw TokenizerError(error.what());
+  }
+}
+
+}  // namespace
+
 bool has_model_file(const std::filesystem::path& file) {
+  if (is_gguf_file(file.parent_path())) {
+    const std::vector<std::string> names = gguf_side_names(GgufFile::open(file.parent_path()));
+    return std::ranges::find(names, file.filename().string()) != names.end();
+  }
   std::error_code ignored;
   return std::filesystem::symlink_status(file, ignored).type() != std::filesystem::file_type::not_found;
 }
 
 std::string read_model_file(const std::filesystem::path& file, std::string_view what) {
   constexpr uint64_t kLargest = 512'000'000;  // the largest vocabularies take a tenth of it
+  if (std::optional<std::string> text = text_in_gguf(file)) return *std::move(text);
   try {
     return load_text(file, kLargest);
   } catch (const FileProblem& problem) {

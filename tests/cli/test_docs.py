@@ -133,6 +133,8 @@ TESTED = {
     "lancet import hparams FILE [--model DIR] > job.yaml": "test_import.test_a_model_checks_layers",
     'lancet generate --model out/demo --prompt "Piranha Games, created in"': "test_edit.test_one_line_edit_of_a_model_with_defaults",
     "lancet generate --model data/demo-model --beside out/demo": "test_generate.test_two_models_side_by_side",
+    'lancet generate --model model.gguf --prompt "The capital of France is"': "test_gguf.test_a_file_generates_what_its_folder_generates",
+    "lancet edit --model model.gguf --requests facts.jsonl --out edited": "test_gguf.test_an_edit_changes_its_matrices_alone",
     "lancet generate --model DIR": "test_generate.test_a_terminal_is_asked_until_ctrl_d",
     "lancet generate --model DIR --prompts prompts.txt --tokens 30 --json": "test_generate.test_prompts_of_every_source_have_the_same_answers",
     "some-program | lancet generate --model DIR --json": "test_generate.test_a_pipe_is_answered_line_by_line",

@@ -1,5 +1,5 @@
 """Quantised matrices from the definitions of their layouts, in plain Python: codes, scales and zero points are drawn, the weights follow by
-the format's formula, and the codes are packed. Nothing here unpacks anything.
+the format's formula, and the codes are packed. Nothing here unpacks anything. Blocks of GGUF files are in gguf_files.py.
 """
 import json
 from dataclasses import dataclass

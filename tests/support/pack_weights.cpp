@@ -4,7 +4,8 @@
 // "weight" and, for errors that are made good, "importance", "out": a safetensors file} and optionally {"scales":
 // "largest" or "least_error", "damping"}. With "folder" the matrix is packed again as the model there has it; with
 // "code" {"packing", "bits", "block": [rows, columns], "zeros", "symmetric"} anew. Written are the parts by their
-// names, and "unpacked", f64. Prints an object of answers: "parts" with each part's name, or "error" and "exit_code".
+// names, and "unpacked", f64. With "gguf_type" the matrix becomes blocks of that type: "blocks" and "unpacked". Prints
+// an object of answers: "parts" with each part's name, or "error" and "exit_code".
 #include <torch/types.h>
 
 #include <map>
@@ -14,6 +15,7 @@
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/models/tensor_io.h"
+#include "lancet/quant/gguf_blocks.h"
 #include "lancet/quant/pack.h"
 #include "lancet/quant/packed_matrix.h"
 #include "lancet/quant_formats/find_packed.h"
@@ -68,10 +70,21 @@ NewlyPacked pack_again(const Json& job, const Tensor& weight, const Tensor& impo
   return {*spec, repack(weight, *spec, before, importance, options_of(job))};
 }
 
+Json answer_as_blocks(const Json& job, const Tensor& weight) {
+  const GgufType* type = find_gguf_type(job.at("gguf_type").get<std::string>());
+  if (type == nullptr) throw CheckpointError("no type of that name");
+  const Tensor blocks = encode_blocks(weight, *type, job.at("name"));
+  const Tensor unpacked = decode_rows_of(blocks, *type).to(at::kDouble);
+  const std::vector<TensorSource> sources{to_source("blocks", blocks), to_source("unpacked", unpacked)};
+  write_safetensors(job.at("out").get<std::string>(), sources, {});
+  return {{"parts", {"blocks"}}};
+}
+
 Json packed_answer(const Json& job) {
   const SafetensorsReader file = SafetensorsReader::open(job.at("weight").get<std::string>());
   const Tensor weight = read_as_stored(file.view("weight"));
   const Tensor importance = file.contains("importance") ? read_as_stored(file.view("importance")) : Tensor();
+  if (job.contains("gguf_type")) return answer_as_blocks(job, weight);
   const NewlyPacked packed = job.contains("code")
                                  ? pack(weight, code_of(job["code"]), job.at("name"), importance, options_of(job))
                                  : pack_again(job, weight, importance);

@@ -1,5 +1,5 @@
-// A model folder in Hugging Face layout: config.json, one safetensors file or shards with an index, tokenizer files.
-// Knows files and bytes, not what the tensors mean.
+// A model folder in Hugging Face layout: config.json, one safetensors file or shards with an index, tokenizer files; or
+// a GGUF file, which is seen as the folder that it stands for. Knows files and bytes, not what the tensors mean.
 #pragma once
 
 #include <filesystem>
@@ -11,26 +11,39 @@
 #include <vector>
 
 #include "lancet/checkpoint/safetensors.h"
+#include "lancet/gguf/gguf_model.h"
 
 namespace lancet {
+
+/// What a checkpoint is of, where it is a GGUF file. Weights are in the order of the file.
+struct GgufSource {
+  GgufFile file;
+  std::vector<GgufWeight> weights;
+};
 
 class Checkpoint {
  public:
   /// `path`: a model folder, a Hugging Face cache folder of a snapshot (files may be symbolic links), or a cache's
-  /// `models--org--name` folder (its refs/main, or its only snapshot, is taken).
+  /// `models--org--name` folder (its refs/main, or its only snapshot, is taken); or a GGUF file (the first of a split
+  /// one), whatever its name, or a folder that has one and no safetensors.
   /// Checks the index against the shards (both ways) and maps them; reads no tensor data. Every file that an export
   /// copies is opened here, and stays open: what has its name later does not matter.
-  /// Throws: CheckpointError; for folders with only .bin/.pth/.gguf weights it says how to convert them.
+  /// Throws: CheckpointError; for folders with only .bin or .pth weights it says how to convert them.
   static Checkpoint open(const std::filesystem::path& path);
 
-  /// The folder that holds config.json (the resolved snapshot for cache folders).
+  /// The folder that holds config.json (the resolved snapshot for cache folders), or the GGUF file.
   const std::filesystem::path& folder() const { return folder_; }
   /// Text of config.json, with the settings of a quantize_config.json where it has none, and with
   /// bare floats as objects (strict_json.h).
   const std::string& config_text() const { return config_text_; }
   /// Whether it says what the file says, no more.
   bool has_own_config() const { return has_own_config_; }
-  const std::vector<SafetensorsReader>& shards() const { return shards_; }
+  /// Of a GGUF file: its tensors by their names in the model's class, those in blocks as rows of bytes, with the type
+  /// at the end of their names ("model.layers.3.mlp.down_proj.weight.Q4_K"); and last the ones that the file has in
+  /// another form than the class, in memory.
+  const std::vector<TensorFile>& shards() const { return shards_; }
+  /// nullptr: it is a folder.
+  const GgufSource* gguf() const { return gguf_.get(); }
   /// config.json, the tokenizer's files and what else goes with the weights, and their index where they have one.
   const std::vector<std::shared_ptr<const MappedFile>>& side_files() const { return side_files_; }
 
@@ -51,12 +64,14 @@ class Checkpoint {
   void check_unchanged() const;
 
  private:
+  static Checkpoint open_gguf(const std::filesystem::path& path);
   std::string hash_content() const;
 
   std::filesystem::path folder_;
   std::string config_text_;
   bool has_own_config_ = true;
-  std::vector<SafetensorsReader> shards_;
+  std::vector<TensorFile> shards_;
+  std::shared_ptr<const GgufSource> gguf_;
   std::map<std::string, size_t, std::less<>> shard_of_;
   std::vector<std::shared_ptr<const MappedFile>> side_files_;
   mutable std::string content_hash_;  // empty: not asked for yet

@@ -44,14 +44,13 @@ struct TensorView {
 
 using Metadata = std::map<std::string, std::string>;
 
-class SafetensorsReader {
+/// Tensors of one file by name, whatever the file's format.
+class TensorFile {
  public:
-  /// Throws: CheckpointError when the file is not a valid safetensors file: header length, JSON, duplicate names,
-  /// unknown dtypes, negative or overflowing shapes, offsets that overlap, leave gaps, lie outside or disagree with
-  /// dtype x shape.
-  static SafetensorsReader open(const std::filesystem::path& path);
+  /// `tensors`: in the order of their bytes; each name comes once.
+  TensorFile(std::shared_ptr<const MappedFile> file, std::vector<TensorInfo> tensors, Metadata metadata);
 
-  const std::filesystem::path& path() const { return path_; }
+  const std::filesystem::path& path() const { return file_->path(); }
   const MappedFile& file() const { return *file_; }
   /// Tensors in the order of their bytes in the file.
   const std::vector<TensorInfo>& tensors() const { return tensors_; }
@@ -64,11 +63,21 @@ class SafetensorsReader {
  private:
   const TensorInfo* find(std::string_view name) const;
 
-  std::filesystem::path path_;
   std::shared_ptr<const MappedFile> file_;
   std::vector<TensorInfo> tensors_;
   std::map<std::string, size_t, std::less<>> by_name_;
   Metadata metadata_;
+};
+
+class SafetensorsReader : public TensorFile {
+ public:
+  /// Throws: CheckpointError when the file is not a valid safetensors file: header length, JSON, duplicate names,
+  /// unknown dtypes, negative or overflowing shapes, offsets that overlap, leave gaps, lie outside or disagree with
+  /// dtype x shape.
+  static SafetensorsReader open(const std::filesystem::path& path);
+
+ private:
+  using TensorFile::TensorFile;
 };
 
 /// A tensor to write; the bytes (row-major, numel * bytes_per_element) are borrowed.

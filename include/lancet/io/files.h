@@ -68,6 +68,10 @@ class MappedFile {
   /// Throws: CheckpointError when the file is absent, not a regular file, or cannot be mapped. An empty file has an
   /// empty span.
   static std::shared_ptr<const MappedFile> open(const std::filesystem::path& path);
+  /// A file that lies in no folder, with these bytes; `path` is what messages and exports call it. Throws:
+  /// PlacementError where there is no memory for it.
+  static std::shared_ptr<const MappedFile> in_memory(const std::filesystem::path& path,
+                                                     std::span<const std::byte> bytes);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
@@ -94,6 +98,7 @@ class MappedFile {
 
  private:
   MappedFile(std::filesystem::path path, int descriptor) : path_(std::move(path)), descriptor_(descriptor) {}
+  void map();
 
   std::filesystem::path path_;
   int descriptor_;  // owned

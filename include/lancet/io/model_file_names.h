@@ -7,6 +7,7 @@ namespace lancet {
 
 inline constexpr const char* kWeightsFile = "model.safetensors";
 inline constexpr const char* kIndexFile = "model.safetensors.index.json";
+inline constexpr const char* kGgufFile = "model.gguf";  ///< the one in an output folder
 
 /// What an exported folder has besides weights and index, where the base has it.
 inline constexpr std::array kSidecarFiles{"config.json",

@@ -56,10 +56,13 @@ struct RequestSource {
   std::vector<EditRequest> inline_requests;
 };
 
-enum class OutputFormat { kAuto, kCheckpoint, kAdapter, kMixed, kQuantised };
+enum class OutputFormat { kAuto, kCheckpoint, kAdapter, kMixed, kQuantised, kGguf };
 
 /// How edited weights are brought back into a quantised format.
 enum class OutputRounding { kEdits, kStatistics, kNearest };
+
+/// Types of edited matrices in a GGUF file.
+enum class GgufOutputType { kAuto, kQ8_0, kF16, kBf16, kF32, kOwn };
 
 struct OutputOptions {
   std::filesystem::path dir = {};
@@ -68,6 +71,7 @@ struct OutputOptions {
   OutputFormat format = OutputFormat::kAuto;
   OutputRounding rounding = OutputRounding::kEdits;                    ///< rounding of kQuantised
   double covariance_weight = *OutputSpec::kCovarianceWeight.fallback;  ///< weight of kEdits
+  GgufOutputType gguf_type = GgufOutputType::kAuto;
 };
 
 /// A key of `editor:` and the values to try.

@@ -14,7 +14,8 @@ enum class MatrixPacking {
   kFloat8,            ///< E4M3
   kCompressedPacked,  ///< compressed-tensors: whole numbers packed along the inputs, row by row
   kCompressedInt8,    ///< compressed-tensors: whole numbers of a byte
-  kMxfp4              ///< E2M1, two a byte, of all experts in one tensor; exponents (E8M0) of blocks of 32
+  kMxfp4,             ///< E2M1, two a byte, of all experts in one tensor; exponents (E8M0) of blocks of 32
+  kGguf               ///< blocks of a GGUF file, row by row, of any of its types
 };
 
 /// Neighbours in a matrix [out, in] that share a scale; 0: all there are in that direction.
@@ -40,6 +41,7 @@ struct MatrixCode {
   bool symmetric = true;
   bool ordered = false;        ///< the file has to say which group each column belongs to
   bool nested = false;         ///< kBitsAndBytes4: the scales are quantised too
+  uint32_t block_type = 0;     ///< kGguf: GgufType::number, which only the file says
   bool in_scale_type = false;  ///< kFloat8: computed in the scales' type, rather than in f32
   bool operator==(const MatrixCode&) const = default;
 };

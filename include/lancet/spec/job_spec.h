@@ -19,14 +19,15 @@ struct OutputSpec {
                                        false};
   static constexpr FlagOption kState{
       {.key = "state", .meaning = "what `continue_from` needs is written too", .affects = Affects::kWork}, true};
-  static constexpr std::string_view kFormats[] = {"auto", "checkpoint", "adapter", "mixed", "quantised"};
+  static constexpr std::string_view kFormats[] = {"auto", "checkpoint", "adapter", "mixed", "quantised", "gguf"};
   static constexpr ChoiceOption kFormat{
       {.key = "format",
        .meaning =
            "`checkpoint`: the model with its edited weights in the types that it has; `adapter`: a LoRA adapter "
            "for the untouched model; of a quantised model also `mixed`: edited weights in full precision, the "
-           "others as they are, and `quantised`: edited weights in the model's own format; `auto`: `adapter` "
-           "where quantised weights are edited, `mixed` where these are experts in one tensor, else `checkpoint`"},
+           "others as they are, and `quantised`: edited weights in the model's own format; of a GGUF file `gguf`: the "
+           "same file with its edited matrices in another type; `auto`: `gguf` of a GGUF file, else `adapter` where "
+           "quantised weights are edited, `mixed` where these are experts in one tensor, else `checkpoint`"},
       kFormats};
   static constexpr std::string_view kRoundings[] = {"edits", "statistics", "nearest"};
   static constexpr ChoiceOption kRounding{
@@ -40,7 +41,14 @@ struct OutputSpec {
        .meaning = "the weight of text beside the edits, where rounding heeds both (`rounding: edits`)"},
       {.min = 1e-6},
       30};
-  static constexpr AnyOption kAll[] = {&kDir, &kReplace, &kState, &kFormat, &kRounding, &kCovarianceWeight};
+  static constexpr std::string_view kGgufTypes[] = {"auto", "Q8_0", "F16", "BF16", "F32", "own"};
+  static constexpr ChoiceOption kGgufType{
+      {.key = "gguf_type",
+       .meaning =
+           "of `format: gguf`, the type of edited matrices; `own`: the type that they had, where lancet writes it; "
+           "`auto`: `Q8_0` where they were quantised, else their own"},
+      kGgufTypes};
+  static constexpr AnyOption kAll[] = {&kDir, &kReplace, &kState, &kFormat, &kRounding, &kCovarianceWeight, &kGgufType};
 };
 
 struct RunSpec {

@@ -37,6 +37,10 @@ bool has_weight_files(const std::filesystem::path& folder) {
 }
 
 Inspected inspect(const std::filesystem::path& model) {
+  if (find_gguf(model)) {
+    ModelFiles files = open_model(model, {});
+    return {files.checkpoint.folder(), files.config, std::move(files)};
+  }
   const std::filesystem::path config = std::filesystem::is_directory(model) ? model / "config.json" : model;
   // config.json alone is enough to say what is understood
   if (std::filesystem::is_regular_file(config) && (config == model || !has_weight_files(model))) {

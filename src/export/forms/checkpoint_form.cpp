@@ -104,9 +104,13 @@ class MixedForm final : public OutputForm {
 }  // namespace
 
 std::unique_ptr<OutputForm> make_checkpoint_form(const ModelFiles& files) {
+  if (files.checkpoint.gguf() != nullptr) return make_gguf_form(files, GgufOutputType::kAuto);
   return std::make_unique<CheckpointForm>(files);
 }
 
-std::unique_ptr<OutputForm> make_mixed_form(const ModelFiles& files) { return std::make_unique<MixedForm>(files); }
+std::unique_ptr<OutputForm> make_mixed_form(const ModelFiles& files) {
+  if (files.checkpoint.gguf() != nullptr) return make_gguf_form(files, GgufOutputType::kAuto);
+  return std::make_unique<MixedForm>(files);
+}
 
 }  // namespace lancet

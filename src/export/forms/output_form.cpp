@@ -56,10 +56,26 @@ void check_quantised(const OutputOptions& asked, const ModelFiles& files, const 
                           "format of mixed or adapter"));
 }
 
+OutputOptions resolve_gguf_output(const OutputOptions& asked, const ModelFiles& files,
+                                  const std::vector<WeightId>& edited) {
+  OutputOptions resolved = asked;
+  if (asked.format == OutputFormat::kAuto) resolved.format = OutputFormat::kGguf;
+  if (resolved.format != OutputFormat::kGguf && resolved.format != OutputFormat::kAdapter)
+    throw ConfigError(cat(where(files, OutputSpec::kFormats[static_cast<size_t>(asked.format)]),
+                          "the model is a GGUF file: expected gguf or adapter"));
+  if (resolved.format == OutputFormat::kGguf) check_gguf_output(resolved, files, edited);
+  return resolved;
+}
+
 }  // namespace
 
 OutputOptions resolve_output(const OutputOptions& asked, const ModelFiles& files, const std::vector<WeightId>& edited) {
   const EditedKinds kinds = kinds_of(files, edited);
+  if (files.checkpoint.gguf() != nullptr) return resolve_gguf_output(asked, files, edited);
+  if (asked.format == OutputFormat::kGguf)
+    throw ConfigError(cat(where(files, "gguf"),
+                          "the model is no GGUF file: expected a model of one, or another format, ",
+                          "whose output llama.cpp's convert_hf_to_gguf.py converts"));
   OutputOptions resolved = asked;
   if (asked.format == OutputFormat::kAuto)
     resolved.format = kinds.has_experts       ? OutputFormat::kMixed
@@ -96,6 +112,8 @@ std::unique_ptr<OutputForm> make_output_form(OutputParts parts) {
       return make_mixed_form(parts.files);
     case OutputFormat::kQuantised:
       return make_quantised_form(std::move(parts));
+    case OutputFormat::kGguf:
+      return make_gguf_form(parts.files, parts.options.gguf_type);
     case OutputFormat::kAuto:
     case OutputFormat::kCheckpoint:
       break;

@@ -89,6 +89,9 @@ class QuantiseRun {
   void open() {
     check_folder();
     files_.emplace(open_model(job_.model, {}));
+    if (files_->checkpoint.gguf() != nullptr)
+      throw ConfigError(cat(job_.model.string(), ": is a GGUF file: expected a model folder in full precision; ",
+                            "llama.cpp's llama-quantize makes another GGUF file of this one"));
     if (files_->config.quantised)
       throw ConfigError(cat(job_.model.string(), ": is quantised already (", files_->config.quantised->method(),
                             "): expected a model in full precision; lancet edit keeps a quantised model's format by "

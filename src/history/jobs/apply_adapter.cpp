@@ -97,7 +97,7 @@ AppliedAdapter apply_adapter(const ApplyJob& job) {
       entries.push_back(changed(files, spec, weight, applied.weights.emplace_back()));
       progress.advance();
     }
-  applied.format = has_packed ? "mixed" : "checkpoint";
+  applied.format = files.checkpoint.gguf() != nullptr ? "gguf" : has_packed ? "mixed" : "checkpoint";
   OutputLock lock(job.out, kApplyOutput);
   check_new_output(job.out, job.if_exists, kApplyOutput);  // again: another run may have ended before the lock
   OutputFolder folder(job.out, job.if_exists, kApplyOutput);

@@ -48,10 +48,11 @@ extern const MatrixCodec kFloat8Codec;
 extern const MatrixCodec kCompressedPackedCodec;
 extern const MatrixCodec kCompressedInt8Codec;
 extern const MatrixCodec kMxfp4Codec;
+extern const MatrixCodec kGgufCodec;
 
 inline constexpr const MatrixCodec* kMatrixCodecs[] = {
-    &kBitsAndBytes4Codec, &kBitsAndBytes8Codec,    &kGptqCodec,           &kAwqCodec,
-    &kFloat8Codec,        &kCompressedPackedCodec, &kCompressedInt8Codec, &kMxfp4Codec,
+    &kBitsAndBytes4Codec,    &kBitsAndBytes8Codec,  &kGptqCodec,  &kAwqCodec,  &kFloat8Codec,
+    &kCompressedPackedCodec, &kCompressedInt8Codec, &kMxfp4Codec, &kGgufCodec,
 };
 
 /// Throws: std::logic_error when there is no row of it.

@@ -63,6 +63,7 @@ class Assembly {
   void set_pairs(std::span<const float> values, PairOrder order);
 
  private:
+  PackedNumbers finish_blocks(double largest);
   void settle_order();
   size_t measure_scales();
   void check_scales(size_t place, double largest_code);

@@ -4,6 +4,7 @@
 #include <limits>
 #include <stdexcept>
 
+#include "blocks.h"
 #include "lancet/core/strings.h"
 #include "lancet/runtime/devices.h"
 #include "packed_numbers.h"
@@ -68,6 +69,9 @@ void decode_rows(const PackedNumbers& numbers, int64_t begin, const Tensor& out)
     case CodeKind::kBytes:
       out.copy_(codes);
       break;
+    case CodeKind::kBlocks:
+      decode_blocks(numbers.block_type, codes, out);
+      return;
   }
   if (numbers.zero != 0) out.sub_(numbers.zero);
 }

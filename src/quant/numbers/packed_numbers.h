@@ -14,7 +14,8 @@ namespace lancet {
 enum class CodeKind {
   kPairs,   ///< 4 bits: a byte is a place in `pairs`, which has both of its numbers
   kPlanes,  ///< 2 or 3 bits, low bits first: taken apart by shifting
-  kBytes    ///< a byte is a number of the tensor's type: u8, i8 or E4M3
+  kBytes,   ///< a byte is a number of the tensor's type: u8, i8 or E4M3
+  kBlocks   ///< blocks of a GGUF file, which have their scales within; decoded on the host
 };
 
 /// Scales that are places in a table, whose own scales are those of blocks of 256 of them.
@@ -33,6 +34,7 @@ struct PackedNumbers {
 
   CodeKind kind = CodeKind::kBytes;
   int64_t bits = 8;
+  uint32_t block_type = 0;   ///< kBlocks: GgufType::number
   Tensor codes = {};         ///< [rows, bytes of a row]
   Tensor pairs = {};         ///< [256]: two numbers of `type` as the bits of one integer
   double zero = 0;           ///< zero point of all codes that are not kPairs, where `zeros` is undefined

@@ -63,6 +63,7 @@ void multiply_flat(const PackedNumbers& numbers, int64_t begin_row, const Tensor
 }  // namespace
 
 void scale_rows(const PackedNumbers& numbers, int64_t begin, const Tensor& out) {
+  if (numbers.kind == CodeKind::kBlocks) return;  // blocks have scales of their own
   if (numbers.zeros.defined()) apply_grid(numbers, numbers.zeros, begin, out, subtract_values);
   if (numbers.flat_block > 0)
     multiply_flat(numbers, begin, out);

@@ -50,10 +50,12 @@ extern const QuantFormat kAwqFormat;
 extern const QuantFormat kFloat8Format;
 extern const QuantFormat kCompressedTensorsFormat;
 extern const QuantFormat kMxfp4Format;
+extern const QuantFormat kGgufFormat;
 
 /// All formats, in the order in which messages name their methods.
 inline constexpr const QuantFormat* kQuantFormats[] = {
-    &kBitsAndBytesFormat, &kGptqFormat, &kAwqFormat, &kFloat8Format, &kCompressedTensorsFormat, &kMxfp4Format,
+    &kBitsAndBytesFormat,      &kGptqFormat,  &kAwqFormat,  &kFloat8Format,
+    &kCompressedTensorsFormat, &kMxfp4Format, &kGgufFormat,
 };
 
 // ---- What several formats have in common

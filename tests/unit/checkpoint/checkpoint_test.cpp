@@ -152,7 +152,7 @@ TEST_F(CheckpointTest, RefusesGgufFilesLooseShardsAndFoldersWithoutWeights) {
   write("model-00001-of-00002.safetensors", shard_of({"a"}));
   expect_says(refusal(), {"model-00001-of-00002.safetensors without an index"});
   write("model-q4.gguf", "GGUF");
-  expect_says(refusal(), {"model-q4.gguf", "llama.cpp", "own safetensors", "gguf_file='model-q4.gguf'"});
+  expect_says(refusal(), {"model-q4.gguf", "the head", "the file is cut or damaged"});
 }
 
 constexpr const char* kPointer =
@@ -182,10 +182,9 @@ TEST_F(CheckpointTest, NamesFilesThatAreNamedInThePlaceOfAFolder) {
     return message_of<CheckpointError>([&] { Checkpoint::open(folder_ / name); });
   };
   expect_says(refusal_of("small.gguf", gguf),
-              {(folder_ / "small.gguf").string(), "expected a model folder, got a GGUF file", "pip install",
-               "from_pretrained('" + folder_.string() + "', gguf_file='small.gguf'", "save_pretrained('OUT')"});
+              {(folder_ / "small.gguf").string(), "general.architecture", "none: the file holds no model"});
   expect_says(refusal_of("sha256-dde5aa3fc5ffc17176b5e8bdc82f587b24b2678c6c66101bf7da77af9f7ccdff", gguf),
-              {"a blob of Ollama's, which is a GGUF file"});
+              {"general.architecture", "none: the file holds no model"});
   expect_says(refusal_of("model.safetensors", shard_of({"a"})), {"a safetensors file alone", "name the folder"});
   expect_says(refusal_of("config.json", "{}"), {"not a folder; name the folder that it lies in"});
   expect_says(refusal_of("pytorch_model.bin", "PK\3\4 and so on"), {"not in the safetensors format"});
@@ -222,7 +221,7 @@ TEST_F(CheckpointTest, TakesAnAbsentPlaceOfTwoNamesForANameOfTheHub) {
   expect_says(
       refusal_of("HuggingFaceTB/SmolLM2-135M-Instruct"),
       {"nothing of that name", "hf download HuggingFaceTB/SmolLM2-135M-Instruct --local-dir SmolLM2-135M-Instruct"});
-  expect_says(refusal_of("llama3.2:3b"), {"a model of Ollama's", "GGUF"});
+  expect_says(refusal_of("llama3.2:3b"), {"a model of Ollama's", "ollama show llama3.2:3b --modelfile"});
   expect_says(refusal_of("gpt2-absent"), {"hf download ORG/NAME --local-dir FOLDER"});
 }
 

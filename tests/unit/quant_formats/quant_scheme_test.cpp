@@ -65,6 +65,13 @@ TEST(QuantScheme, TakesTheFirstOfGptqsExpressionsInTheFilesOrder) {
   EXPECT_EQ(scheme.code_of_packed("model.layers.0.mlp.down_proj")->bits, 8);
 }
 
+TEST(QuantScheme, LeavesTheTypesOfAGgufFileToItsTensors) {
+  const MatrixCode code = usual_code(R"({"quant_method": "gguf"})");
+  EXPECT_EQ(code.packing, MatrixPacking::kGguf);
+  EXPECT_EQ(code.block_type, 0U);
+  EXPECT_NE(refusal_of(R"({"quant_method": "gguf", "bits": 4})").find("bits"), std::string::npos);
+}
+
 TEST(QuantScheme, ReadsAwq) {
   const QuantScheme scheme = scheme_of(R"({"quant_method": "awq", "w_bit": 4, "q_group_size": 64, "zero_point": true,
     "version": "GEMM", "modules_to_not_convert": ["self_attn"], "backend": "autoawq", "do_fuse": false})");

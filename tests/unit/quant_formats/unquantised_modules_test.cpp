@@ -57,6 +57,10 @@ const std::vector<std::string> kSettings{
     R"({"quant_method": "compressed-tensors", "format": "pack-quantized", "ignore": ["lm_head", "re:.*\\.0\\..*"],
         "config_groups": {"a": {"targets": ["Linear"], "weights": {"num_bits": 4}}}})"};
 
+TEST(UnquantisedModules, AreNotNamedForAGgufFileWhichSaysItOfEachTensor) {
+  EXPECT_THROW(with_unquantised(config_of(R"({"quant_method": "gguf"})"), kEdited, kOthers), CheckpointError);
+}
+
 TEST(UnquantisedModules, AreNamedByEveryMethodAndNoOthersAre) {
   for (const std::string& settings : kSettings) {
     const std::string before = config_of(settings);

@@ -1,0 +1,59 @@
+// Architectures as llama.cpp names them: of each the class in transformers, where its tensors go, and what its metadata
+// says. An architecture is a row of kGgufArchitectures.
+// Sources: llama.cpp, gguf-py/gguf/constants.py and tensor_mapping.py (names), convert_hf_to_gguf.py (what is changed).
+#pragma once
+
+#include <array>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "lancet/gguf/gguf_model.h"
+
+namespace lancet {
+
+using OrderedJson = nlohmann::ordered_json;
+
+/// Without the end, ".weight" or ".bias". "{}" stands for the layer's number; in the class's name a second one for an
+/// expert's, whose matrix is a part of the file's tensor then.
+struct GgufTensorRow {
+  std::string_view file;
+  std::string_view model;
+  GgufChange change = GgufChange::kNone;
+};
+
+enum class GgufKeyKind { kWhole, kNumber, kFlag };
+
+/// Metadata "ARCHITECTURE.file" that is a key of config.json.
+struct GgufKeyRow {
+  std::string_view file;
+  std::string_view config;
+  GgufKeyKind kind = GgufKeyKind::kWhole;
+};
+
+struct GgufArchitecture {
+  std::string_view name;  ///< general.architecture
+  std::string_view model_class;
+  std::string_view model_type;
+  std::array<std::span<const GgufTensorRow>, 4> tensors = {};  ///< the first row that has the name counts
+  std::array<std::span<const GgufKeyRow>, 3> keys = {};
+  std::string_view norm_key = "rms_norm_eps";
+  /// Adds what is no key alone. nullptr: nothing.
+  void (*complete)(const GgufFile& file, OrderedJson& config) = nullptr;
+  bool has_turned_heads = false;  ///< rows of Q and K lie as llama.cpp turns them
+  bool has_norms_plus_one = false;
+};
+
+/// The file's. Throws: CheckpointError where lancet does not read it.
+const GgufArchitecture& architecture_of(const GgufFile& file);
+
+/// Metadata's name with the architecture's before it: "llama.block_count".
+std::string own_key(const GgufFile& file, std::string_view key);
+
+/// config.json.
+std::string config_text_of(const GgufFile& file);
+std::string tokenizer_text_of(const GgufFile& file);
+std::string tokenizer_config_text_of(const GgufFile& file);
+
+}  // namespace lancet

@@ -1,0 +1,27 @@
+// How a byte-level BPE cuts a text into words, by the name that llama.cpp has for it (tokenizer.ggml.pre): the file has
+// no pattern. Names and patterns are facts of llama.cpp's list and of the models' own tokenizer.json.
+// Sources: llama.cpp, src/llama-vocab.cpp; the published tokenizer.json of the models.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace lancet {
+
+/// Steps, before the bytes of each word are spelled.
+struct PreTokenizer {
+  std::string_view name;          ///< "llama-bpe"
+  std::string_view pattern = {};  ///< cuts the text; empty: GPT-2's
+  bool cuts_digits = false;       ///< each digit stands alone, before the pattern
+  bool has_nfc = false;           ///< Unicode's form NFC comes first
+  bool ignores_merges = false;    ///< a word that is a piece is taken whole
+  bool adds_bos = false;          ///< where the file does not say it
+};
+
+/// nullptr: it is not known.
+const PreTokenizer* find_pre_tokenizer(std::string_view name);
+
+/// "llama-bpe, qwen2, ...".
+std::string pre_tokenizer_names();
+
+}  // namespace lancet

@@ -1,0 +1,403 @@
+"""GGUF files by the format's definition: written in plain Python, numbers of blocks in numpy, and a Hugging Face checkpoint as llama.cpp's
+converter lays it out. The test of blocks compares these decoders with the gguf package's where that is installed.
+
+Sources: ggml-org/ggml, docs/gguf.md and src/ggml-common.h; llama.cpp, gguf-py/gguf/constants.py (names) and convert_hf_to_gguf.py.
+"""
+import json
+import struct
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors.torch import load_file
+
+ALIGNMENT = 32
+U32, F32, BOOL, TEXT, LIST, I32 = 4, 6, 7, 8, 9, 5
+
+# number, numbers of a block, bytes of a block
+TYPES = {
+    "F32": (0, 1, 4), "F16": (1, 1, 2), "BF16": (30, 1, 2), "Q4_0": (2, 32, 18), "Q4_1": (3, 32, 20), "Q5_0": (6, 32, 22), "Q5_1": (7, 32, 24),
+    "Q8_0": (8, 32, 34), "Q2_K": (10, 256, 84), "Q3_K": (11, 256, 110), "Q4_K": (12, 256, 144), "Q5_K": (13, 256, 176), "Q6_K": (14, 256, 210),
+    "IQ4_NL": (20, 32, 18), "IQ4_XS": (23, 256, 136), "TQ1_0": (34, 256, 54), "TQ2_0": (35, 256, 66), "MXFP4": (39, 32, 17),
+}
+PLAIN = ("F32", "F16", "BF16")
+BLOCKS = [name for name in TYPES if name not in PLAIN]
+
+
+# ---- the container
+
+
+def text(value):
+    data = value if isinstance(value, bytes) else value.encode()
+    return struct.pack("<Q", len(data)) + data
+
+
+def value(data):
+    """Type and bytes of a value of metadata; whole numbers are u32, lists have texts, i32 or f32."""
+    if isinstance(data, bool):
+        return struct.pack("<IB", BOOL, data)
+    if isinstance(data, int):
+        return struct.pack("<II", U32, data)
+    if isinstance(data, float):
+        return struct.pack("<If", F32, data)
+    if isinstance(data, (str, bytes)):
+        return struct.pack("<I", TEXT) + text(data)
+    if all(isinstance(item, str) for item in data):
+        return struct.pack("<IIQ", LIST, TEXT, len(data)) + b"".join(map(text, data))
+    kind, form = (I32, "i") if all(isinstance(item, int) for item in data) else (F32, "f")
+    return struct.pack("<IIQ", LIST, kind, len(data)) + struct.pack(f"<{len(data)}{form}", *data)
+
+
+def gguf_bytes(metadata, tensors, version=3):
+    """`tensors`: {name: (type, shape as torch has it, bytes)}."""
+    head = b"GGUF" + struct.pack("<IQQ", version, len(tensors), len(metadata))
+    head += b"".join(text(key) + value(data) for key, data in metadata.items())
+    offset = 0
+    for name, (kind, shape, data) in tensors.items():
+        head += text(name) + struct.pack("<I", len(shape)) + b"".join(struct.pack("<Q", size) for size in reversed(shape))
+        head += struct.pack("<IQ", TYPES[kind][0], offset)
+        offset += -(-len(data) // ALIGNMENT) * ALIGNMENT
+    pad = lambda data: data + b"\0" * (-len(data) % ALIGNMENT)  # noqa: E731
+    return pad(head) + b"".join(pad(data) for _, _, data in tensors.values())
+
+
+# ---- numbers
+
+
+def half(blocks, at):
+    return blocks[:, at : at + 2].copy().view(np.float16).astype(np.float32)
+
+
+def f32(array):
+    return array.astype(np.float32)
+
+
+def low_and_high(codes):
+    return np.concatenate([codes & 15, codes >> 4], axis=1).astype(np.int32)
+
+
+def bits_of(words):
+    """[n, 32] of words of 32 bits."""
+    return (words.copy().view(np.uint32) >> np.arange(32, dtype=np.uint32) & 1).astype(np.int32)
+
+
+def six_bits(scales):
+    """[n, 8] scales and least numbers of 12 bytes."""
+    first, second, third = (scales[:, i : i + 4].astype(np.int32) for i in (0, 4, 8))
+    scale = np.concatenate([first & 63, (third & 15) | (first >> 2 & 0x30)], axis=1)
+    least = np.concatenate([second & 63, (third >> 4) | (second >> 2 & 0x30)], axis=1)
+    return f32(scale), f32(least)
+
+
+def shifted(codes, shifts, mask):
+    """[n, bytes] -> [n, shifts * bytes]: all bytes by the first shift, then by the second."""
+    return np.concatenate([codes.astype(np.int32) >> shift & mask for shift in shifts], axis=1)
+
+
+def q2_codes(codes):
+    return np.concatenate([shifted(codes[:, at : at + 32], (0, 2, 4, 6), 3) for at in (0, 32)], axis=1)
+
+
+def by_parts(scales, codes, parts):
+    return (f32(scales)[:, :, None] * f32(codes).reshape(len(codes), parts, -1)).reshape(len(codes), -1)
+
+
+def decode_k(kind, b):
+    n = len(b)
+    if kind == "Q2_K":
+        scale, least = half(b, 80) * f32(b[:, :16] & 15), half(b, 82) * f32(b[:, :16] >> 4)
+        return by_parts(scale, q2_codes(b[:, 16:80]), 16) - np.repeat(least, 16, axis=1)
+    if kind == "Q3_K":
+        low, high = low_and_high(b[:, 96:104]), shifted(b[:, 104:108], (0, 2, 4, 6), 3)
+        codes = q2_codes(b[:, 32:96]) - 4 * (1 - shifted(b[:, :32], range(8), 1))
+        return by_parts(half(b, 108) * f32((low | high << 4) - 32), codes, 16)
+    if kind in ("Q4_K", "Q5_K"):
+        scale, least = six_bits(b[:, 4:16])
+        at = 16 if kind == "Q4_K" else 48
+        codes = np.concatenate([shifted(b[:, i : i + 32], (0, 4), 15) for i in range(at, at + 128, 32)], axis=1)
+        if kind == "Q5_K":
+            codes |= shifted(b[:, 16:48], range(8), 1) << 4
+        return by_parts(half(b, 0) * scale, codes, 8) - np.repeat(half(b, 2) * least, 32, axis=1)
+    if kind == "Q6_K":
+        low = np.concatenate([shifted(b[:, at : at + 64], (0, 4), 15) for at in (0, 64)], axis=1)
+        high = np.concatenate([shifted(b[:, at : at + 32], (0, 2, 4, 6), 3) for at in (128, 160)], axis=1)
+        return by_parts(half(b, 208) * f32(b[:, 192:208].view(np.int8)), (low | high << 4) - 32, 16)
+    if kind == "IQ4_XS":
+        low = shifted(b[:, 4:8], (0, 4), 15).reshape(n, 2, 4).transpose(0, 2, 1).reshape(n, 8)
+        high = (b[:, 2:4].copy().view(np.uint16).astype(np.int32) >> np.arange(0, 16, 2)) & 3
+        codes = np.concatenate([low_and_high(b[:, at : at + 16]) for at in range(8, 136, 16)], axis=1)
+        return by_parts(half(b, 0) * f32((low | high << 4) - 32), IQ4[codes], 8)
+    if kind == "TQ1_0":
+        parts = [((b[:, i : i + size].astype(np.int32) * 3**p & 255) * 3 >> 8) - 1 for i, size in ((0, 32), (32, 16)) for p in range(5)]
+        parts += [((b[:, 48:52].astype(np.int32) * 3**p & 255) * 3 >> 8) - 1 for p in range(4)]
+        return half(b, 52) * f32(np.concatenate(parts, axis=1))
+    return half(b, 64) * f32(q2_codes(b[:, :64]) - 1)  # TQ2_0
+
+
+IQ4 = np.array([-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113])
+E2M1 = np.array([0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12])
+
+
+def decode_blocks(kind, b):
+    """[n, bytes of a block] u8 -> [n, numbers] f32."""
+    if TYPES[kind][1] == 256:
+        return decode_k(kind, b)
+    if kind == "Q8_0":
+        return half(b, 0) * f32(b[:, 2:].view(np.int8))
+    if kind == "MXFP4":
+        e = b[:, :1].astype(np.uint32)
+        scale = np.where(e < 2, np.uint32(0x00200000) << np.minimum(e, 1), (np.maximum(e, 1) - 1) << 23).astype(np.uint32)
+        return scale.view(np.float32) * f32(E2M1[low_and_high(b[:, 1:])])
+    if kind == "IQ4_NL":
+        return half(b, 0) * f32(IQ4[low_and_high(b[:, 2:])])
+    at = {"Q4_0": 2, "Q4_1": 4, "Q5_0": 6, "Q5_1": 8}[kind]
+    codes = low_and_high(b[:, at:])
+    if kind.startswith("Q5"):
+        codes |= bits_of(b[:, at - 4 : at]) << 4
+    if kind.endswith("1"):
+        return half(b, 0) * f32(codes) + half(b, 2)
+    return half(b, 0) * f32(codes - (16 if kind == "Q5_0" else 8))
+
+
+def decode(kind, shape, data):
+    """A tensor's numbers, f32."""
+    _, numbers, size = TYPES[kind]
+    if kind in PLAIN:
+        dtype = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}[kind]
+        return torch.frombuffer(bytearray(data), dtype=dtype).float().reshape(shape)
+    blocks = np.frombuffer(data, np.uint8).reshape(-1, size)
+    return torch.from_numpy(decode_blocks(kind, blocks).astype(np.float32).reshape(shape).copy())
+
+
+def random_blocks(kind, shape, seed):
+    """Bytes of a matrix of any codes, with scales like a model's."""
+    _, numbers, size = TYPES[kind]
+    random = np.random.default_rng(seed)
+    n = int(np.prod(shape)) // numbers
+    b = random.integers(0, 256, (n, size), dtype=np.uint8)
+    halves = {"Q2_K": (80, 82), "Q3_K": (108,), "Q4_K": (0, 2), "Q5_K": (0, 2), "Q6_K": (208,), "TQ1_0": (52,), "TQ2_0": (64,)}
+    places = halves.get(kind, (0, 2) if kind.endswith("_1") else (0,))
+    top = {256: 2e-5, 32: 4e-4}[numbers] * (50 if kind.startswith("TQ") else 1) / (8 if kind.startswith("IQ4") else 1)
+    for at in places if kind != "MXFP4" else ():
+        b[:, at : at + 2] = (random.uniform(0.2, 1, n) * top).astype(np.float16).view(np.uint8).reshape(n, 2)
+    if kind == "MXFP4":
+        b[:, 0] = random.integers(115, 121, n)
+    return b.tobytes()
+
+
+def plain_bytes(tensor, kind="F32"):
+    dtype = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}[kind]
+    return tensor.to(dtype).contiguous().view(torch.uint8).numpy().tobytes()
+
+
+# ---- a checkpoint as llama.cpp's converter lays it out
+
+LAYER = {
+    "input_layernorm": "attn_norm", "self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v",
+    "self_attn.o_proj": "attn_output", "self_attn.q_norm": "attn_q_norm", "self_attn.k_norm": "attn_k_norm",
+    "post_attention_layernorm": "ffn_norm", "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up", "mlp.down_proj": "ffn_down",
+    "self_attn.qkv_proj": "attn_qkv", "mlp.gate_up_proj": "ffn_up", "mlp.c_fc": "ffn_up", "mlp.c_proj": "ffn_down",
+}
+SANDWICH = {"post_attention_layernorm": "post_attention_norm", "pre_feedforward_layernorm": "ffn_norm", "post_feedforward_layernorm": "post_ffw_norm"}
+GLM4 = {"post_self_attn_layernorm": "post_attention_norm", "post_mlp_layernorm": "post_ffw_norm"}
+EXPERTS = {"mlp.gate": "ffn_gate_inp", "block_sparse_moe.gate": "ffn_gate_inp", "mlp.shared_expert_gate": "ffn_gate_inp_shexp"}
+EXPERTS |= {f"mlp.shared_expert.{x}_proj": f"ffn_{x}_shexp" for x in ("gate", "up", "down")}
+OF_EXPERT = {"gate_proj": "gate", "up_proj": "up", "down_proj": "down", "w1": "gate", "w3": "up", "w2": "down"}
+OUTSIDE = {"model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output"}
+
+# config.json's model_type: the architecture, and the names that differ
+ARCHITECTURES = {
+    "llama": ("llama", {}), "mistral": ("llama", {}), "mixtral": ("llama", EXPERTS), "granite": ("granite", {}), "smollm3": ("smollm3", {}),
+    "qwen2": ("qwen2", {}), "qwen3": ("qwen3", {}), "qwen2_moe": ("qwen2moe", EXPERTS), "qwen3_moe": ("qwen3moe", EXPERTS), "gemma": ("gemma", {}),
+    "gemma2": ("gemma2", SANDWICH), "gemma3_text": ("gemma3", SANDWICH), "olmo2": ("olmo2", SANDWICH), "exaone4": ("exaone4", SANDWICH),
+    "phi3": ("phi3", {}), "glm4": ("glm4", GLM4), "cohere": ("command-r", {}), "cohere2": ("cohere2", {}), "starcoder2": ("starcoder2", {}),
+    "stablelm": ("stablelm", {}), "nemotron": ("nemotron", {}),
+}
+KEYS = {
+    "num_hidden_layers": "block_count", "hidden_size": "embedding_length", "intermediate_size": "feed_forward_length",
+    "num_attention_heads": "attention.head_count", "num_key_value_heads": "attention.head_count_kv", "max_position_embeddings": "context_length",
+    "rms_norm_eps": "attention.layer_norm_rms_epsilon", "layer_norm_eps": "attention.layer_norm_epsilon", "norm_eps": "attention.layer_norm_epsilon",
+    "norm_epsilon": "attention.layer_norm_epsilon", "head_dim": "attention.key_length", "sliding_window": "attention.sliding_window",
+    "num_experts": "expert_count", "num_local_experts": "expert_count", "num_experts_per_tok": "expert_used_count",
+    "moe_intermediate_size": "expert_feed_forward_length", "shared_expert_intermediate_size": "expert_shared_feed_forward_length",
+    "attn_logit_softcapping": "attn_logit_softcapping", "final_logit_softcapping": "final_logit_softcapping", "logit_scale": "logit_scale",
+    "embedding_multiplier": "embedding_scale", "residual_multiplier": "residual_scale", "attention_multiplier": "attention.scale",
+    "logits_scaling": "logit_scale", "use_parallel_residual": "use_parallel_residual",
+}
+FLOATS = {"rms_norm_eps", "layer_norm_eps", "norm_eps", "norm_epsilon", "logit_scale", "embedding_multiplier", "residual_multiplier"}
+FLOATS |= {"attention_multiplier", "logits_scaling", "attn_logit_softcapping", "final_logit_softcapping"}
+
+
+def turned(weight, heads):
+    """Rows of a head in two halves, row by row."""
+    return weight.reshape(heads, 2, weight.shape[0] // heads // 2, *weight.shape[1:]).transpose(1, 2).reshape(weight.shape)
+
+
+def llama3_factors(rope, size):
+    original, factor = rope["original_max_position_embeddings"], rope["factor"]
+    low, high = rope["low_freq_factor"], rope["high_freq_factor"]
+    factors = []
+    for i in range(0, size, 2):
+        wave = 2 * np.pi * rope["rope_theta"] ** (i / size)
+        smooth = (original / wave - low) / (high - low)
+        factors.append(1 if wave < original / high else factor if wave > original / low else 1 / ((1 - smooth) / factor + smooth))
+    return torch.tensor(factors, dtype=torch.float32)
+
+
+def metadata_of(config):
+    name = ARCHITECTURES[config["model_type"]][0]
+    metadata = {"general.architecture": name, "general.name": "test"}
+    for key, own in KEYS.items():
+        if config.get(key) is not None:
+            metadata[f"{name}.{own}"] = float(config[key]) if key in FLOATS else config[key]
+    rope = config.get("rope_parameters") or {}
+    rope = rope.get("full_attention", rope)
+    metadata[f"{name}.rope.freq_base"] = float(rope.get("rope_theta", config.get("rope_theta", 10000.0)))
+    head = config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"]
+    metadata[f"{name}.rope.dimension_count"] = int(head * rope.get("partial_rotary_factor", config.get("partial_rotary_factor", 1.0)))
+    metadata |= {f"tokenizer.ggml.{key}_id": config[key + "_id"] for key in ("bos_token", "eos_token") if config.get(key + "_id") is not None}
+    if rope.get("rope_type") == "linear":
+        metadata |= {f"{name}.rope.scaling.type": "linear", f"{name}.rope.scaling.factor": float(rope["factor"])}
+    return metadata, rope, head
+
+
+def tensors_of(config, weights):
+    """{name in the file: tensor as the file has it}."""
+    names = LAYER | ARCHITECTURES[config["model_type"]][1]
+    tensors, experts = {}, {}
+    for name, tensor in weights.items():
+        stem, end = name.rsplit(".", 1)
+        plus_one = config["model_type"] in ("gemma", "gemma2", "gemma3_text", "nemotron") and stem.endswith("norm") and end == "weight"
+        tensor = tensor.float() + 1 if plus_one else tensor
+        if stem in OUTSIDE:
+            tensors[f"{OUTSIDE[stem]}.{end}"] = tensor
+            continue
+        _, _, layer, inner = stem.split(".", 3)
+        if ".experts." in inner:
+            _, number, part = inner.rsplit(".", 2)
+            experts.setdefault(f"blk.{layer}.ffn_{OF_EXPERT[part]}_exps.{end}", {})[int(number)] = tensor
+            continue
+        if ARCHITECTURES[config["model_type"]][0] in ("llama", "granite", "smollm3") and inner in ("self_attn.q_proj", "self_attn.k_proj"):
+            tensor = turned(tensor, config["num_attention_heads" if "q_proj" in inner else "num_key_value_heads"])
+        tensors[f"blk.{layer}.{names[inner]}.{end}"] = tensor.flatten() if "shared_expert_gate" in inner else tensor
+    return tensors | {name: torch.stack([parts[i] for i in range(len(parts))]) for name, parts in experts.items()}
+
+
+def from_checkpoint(folder, path, kind="F32"):
+    """Writes the folder's model as one GGUF file: matrices of `kind`, all else F32."""
+    config = json.loads((Path(folder) / "config.json").read_text())
+    metadata, rope, head = metadata_of(config)
+    tensors = tensors_of(config, load_file(Path(folder) / "model.safetensors"))
+    if config.get("tie_word_embeddings", config["model_type"].startswith(("gemma", "cohere"))):
+        tensors.pop("output.weight", None)
+    if rope.get("rope_type") == "llama3":
+        tensors["rope_freqs.weight"] = llama3_factors(rope, head)
+    written = {}
+    for name, tensor in tensors.items():
+        own = kind if tensor.dim() > 1 else "F32"
+        written[name] = (own, list(tensor.shape), plain_bytes(tensor, own))
+    Path(path).write_bytes(gguf_bytes(metadata, written))
+    return path
+
+
+# ---- tokenizers, and a small model with one
+
+
+def sentencepiece_metadata(model_file):
+    """What llama.cpp's converter says of a tokenizer.model."""
+    import sentencepiece
+
+    sp = sentencepiece.SentencePieceProcessor(model_file=str(model_file))
+    ids = range(sp.vocab_size())
+    kinds = [2 if sp.is_unknown(i) else 3 if sp.is_control(i) else 6 if sp.is_byte(i) else 5 if sp.is_unused(i) else 1 for i in ids]
+    return {
+        "tokenizer.ggml.model": "llama", "tokenizer.ggml.pre": "default", "tokenizer.ggml.tokens": [sp.id_to_piece(i) for i in ids],
+        "tokenizer.ggml.scores": [float(sp.get_score(i)) for i in ids], "tokenizer.ggml.token_type": kinds,
+        "tokenizer.ggml.unknown_token_id": sp.unk_id(), "tokenizer.ggml.add_bos_token": True, "tokenizer.ggml.add_eos_token": False,
+    }
+
+
+def encode_q8_0(tensor):
+    """As the gguf package has it: scales in f32, numbers rounded away from zero."""
+    x = tensor.float().contiguous().numpy().reshape(-1, 32)
+    scale = np.abs(x).max(axis=1, keepdims=True) / np.float32(127)
+    scaled = x * np.where(scale == 0, 0, 1 / np.where(scale == 0, 1, scale)).astype(np.float32)
+    size = np.floor(np.abs(scaled))
+    codes = (np.sign(scaled) * (size + np.floor(2 * (np.abs(scaled) - size)))).astype(np.int8)
+    return np.concatenate([scale.astype(np.float16).view(np.uint8), codes.view(np.uint8)], axis=1).tobytes()
+
+
+def demo_model(folder, path, kind="Q8_0"):
+    """The demo's model with its tokenizer as one file: matrices of the layers as `kind`, the embedding as BF16."""
+    config = json.loads((Path(folder) / "config.json").read_text())
+    metadata, _, _ = metadata_of(config)
+    written = {}
+    for name, tensor in tensors_of(config, load_file(Path(folder) / "model.safetensors")).items():
+        own = "F32" if tensor.dim() == 1 else kind if name.startswith("blk.") else "BF16"
+        written[name] = (own, list(tensor.shape), encode_q8_0(tensor) if own == "Q8_0" else plain_bytes(tensor, own))
+    Path(path).write_bytes(gguf_bytes(metadata | sentencepiece_metadata(Path(folder) / "tokenizer.model"), written))
+    return path
+
+
+def read_tensors(path):
+    """{name: (type's number, shape, bytes)} of a file, its metadata's names, and its head's metadata bytes by name."""
+    data = Path(path).read_bytes()
+    at = 24
+    _, n_tensors, n_metadata = struct.unpack_from("<IQQ", data, 4)
+
+    def string(at):
+        size = struct.unpack_from("<Q", data, at)[0]
+        return data[at + 8 : at + 8 + size].decode("utf-8", "replace"), at + 8 + size
+
+    def skip(kind, at):
+        if kind == TEXT:
+            return string(at)[1]
+        if kind == LIST:
+            inner, count = struct.unpack_from("<IQ", data, at)
+            at += 12
+            for _ in range(count):
+                at = skip(inner, at)
+            return at
+        return at + {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}[kind]
+
+    metadata, infos = {}, []
+    for _ in range(n_metadata):
+        begin = at
+        key, at = string(at)
+        at = skip(struct.unpack_from("<I", data, at)[0], at + 4)
+        metadata[key] = data[begin:at]
+    for _ in range(n_tensors):
+        name, at = string(at)
+        dims = struct.unpack_from("<I", data, at)[0]
+        shape = struct.unpack_from(f"<{dims}Q", data, at + 4)[::-1]
+        kind, offset = struct.unpack_from("<IQ", data, at + 4 + 8 * dims)
+        at += 16 + 8 * dims
+        infos.append((name, kind, shape, offset))
+    start = -(-at // ALIGNMENT) * ALIGNMENT
+    numbers = {number: (block, size) for number, block, size in TYPES.values()}
+    tensors = {}
+    for name, kind, shape, offset in infos:
+        size = int(np.prod(shape)) // numbers[kind][0] * numbers[kind][1]
+        tensors[name] = (kind, shape, data[start + offset : start + offset + size])
+    return tensors, metadata
+
+
+def encode_whole(kind, tensor):
+    """Q4_0, Q4_1, Q5_0 or Q5_1 as the gguf package has them: scales in f32, codes cut off after half is added."""
+    x = tensor.float().contiguous().numpy().reshape(-1, 32)
+    bits, signed = (4 if kind.startswith("Q4") else 5), kind.endswith("0")
+    most = 2**bits - 1
+    if signed:
+        largest = np.take_along_axis(x, np.abs(x).argmax(axis=1)[:, None], axis=1)
+        scale, least, middle = largest / np.float32(-(2 ** (bits - 1))), None, np.float32(2 ** (bits - 1) + 0.5)
+    else:
+        least = x.min(axis=1, keepdims=True)
+        scale, middle = (x.max(axis=1, keepdims=True) - least) / np.float32(most), np.float32(0.5)
+    by = np.where(scale == 0, np.float32(0), 1 / np.where(scale == 0, np.float32(1), scale)).astype(np.float32)
+    codes = np.trunc((x if signed else x - least) * by + middle).astype(np.int32).clip(0, most)
+    parts = [scale.astype(np.float16).view(np.uint8)] + ([] if signed else [least.astype(np.float16).view(np.uint8)])
+    if bits == 5:
+        high = (codes >> 4).astype(np.uint32) << np.arange(32, dtype=np.uint32)
+        parts.append(high.sum(axis=1, dtype=np.uint32)[:, None].copy().view(np.uint8))
+    parts.append(((codes[:, :16] & 15) | (codes[:, 16:] & 15) << 4).astype(np.uint8))
+    return np.concatenate(parts, axis=1).tobytes()

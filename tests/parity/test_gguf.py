@@ -1,0 +1,174 @@
+"""GGUF files read by lancet: every type of blocks to the bit, every architecture's logits against those of the folder that it was made of."""
+import dataclasses
+import json
+import os
+import random
+
+import checkpoints
+import gguf_files
+import numpy as np
+import pytest
+import torch
+from engine import answer_jobs, assert_rows_close, lancet_logits_of
+from family_checkpoints import DENSE, VARIANTS, make_checkpoint
+from matrix_jobs import Jobs, assert_same_bits
+from safetensors.torch import load_file
+from test_families import TOKENIZER, rows
+from test_packing import PackJobs, matrix
+from test_tokenizer import DEMO, fuzz_texts, request_texts, run_tool
+
+SHAPE = [6, 512]
+NAME = "model.layers.0.mlp.down_proj.weight"
+# what tests/fixtures/families and family_checkpoints.py have of the architectures
+FAMILIES = ["llama3_rope", "mistral_window", "mixtral", "qwen2", "qwen3", "qwen3_moe", "gemma", "gemma2", "gemma3", "olmo2", "stablelm"]
+FAMILIES += ["granite", "smollm3", "qwen2_moe_everywhere", "glm4", "cohere", "cohere2", "starcoder2", "exaone4", "exaone4_no_window", "nemotron"]
+# what a GGUF file does not say of a checkpoint, or llama.cpp computes otherwise
+UNSAID = {
+    "mistral_window": dict(sliding_window=None),
+    "gemma2": dict(layer_types=None),
+    "gemma3": dict(layer_types=None),
+    "cohere2": dict(layer_types=None),
+    "exaone4": dict(layer_types=None),
+    "smollm3": dict(no_rope_layers=None),
+}
+# a Qwen2-MoE of llama.cpp's has experts in every layer
+VARIANTS["qwen2_moe_everywhere"] = dataclasses.replace(DENSE["qwen2_moe"], config=DENSE["qwen2_moe"].config | dict(mlp_only_layers=[]))
+
+
+def one_matrix(kind, data, shape=SHAPE):
+    metadata = {"general.architecture": "llama", "llama.block_count": 1, "llama.embedding_length": shape[0], "llama.attention.head_count": 1}
+    embedding = ("F32", [4, shape[0]], gguf_files.plain_bytes(torch.ones(4, shape[0])))
+    return gguf_files.gguf_bytes(metadata, {"token_embd.weight": embedding, "blk.0.ffn_down.weight": (kind, shape, data)})
+
+
+@pytest.fixture(scope="module")
+def unpacked(tmp_path_factory):
+    jobs = Jobs("dump_weights", tmp_path_factory.mktemp("blocks"))
+    made = {}
+    for i, kind in enumerate(gguf_files.BLOCKS):
+        folder = jobs.new_folder()
+        made[kind] = gguf_files.random_blocks(kind, SHAPE, 100 + i)
+        (folder / "model.gguf").write_bytes(one_matrix(kind, made[kind]))
+        jobs.jobs[kind] = dict(folder=str(folder / "model.gguf"), shapes={NAME: SHAPE}, dtypes=["f32", "bf16"], out=str(folder / "out.safetensors"))
+        whole = jobs.new_folder()
+        damaged = bytearray(made[kind])
+        if kind != "MXFP4":
+            at = {"Q2_K": 80, "Q3_K": 108, "Q6_K": 208, "TQ1_0": 52, "TQ2_0": 64}.get(kind, 0)
+            damaged[at : at + 2] = b"\x00\x7e"  # not a number
+        (whole / "model.gguf").write_bytes(one_matrix(kind, bytes(damaged)))
+        jobs.jobs[f"{kind} damaged"] = jobs.jobs[kind] | dict(folder=str(whole), out=str(whole / "out.safetensors"))
+    return jobs.run(), made
+
+
+@pytest.mark.parametrize("kind", gguf_files.BLOCKS)
+def test_blocks_are_decoded_to_the_bit(kind, unpacked):
+    jobs, made = unpacked
+    answer = jobs.answer(kind)[NAME]
+    expected = gguf_files.decode(kind, SHAPE, made[kind])
+    tensors = load_file(jobs.jobs[kind]["out"])
+    assert_same_bits(tensors[f"f32|{NAME}"], expected, kind)
+    assert_same_bits(tensors[f"bf16|{NAME}"], expected.bfloat16(), kind)
+    assert answer["bytes"] == answer["foretold"] == answer["stored_bytes"] == len(made[kind])
+    assert answer["tensors"] == [f"{NAME}.{kind}"]
+
+
+@pytest.mark.parametrize("kind", [kind for kind in gguf_files.BLOCKS if kind != "MXFP4"])
+def test_a_scale_that_is_no_number_is_refused(kind, unpacked):
+    assert "not finite" in unpacked[0].refusal(f"{kind} damaged")
+
+
+@pytest.mark.skipif(not os.environ.get("LANCET_TEST_FULL"), reason="takes minutes: make test-full")
+@pytest.mark.parametrize("kind", gguf_files.BLOCKS)
+def test_the_definition_is_that_of_the_gguf_package(kind):
+    """The decoders in tests/oracle against the package's, where it is there (make test-full)."""
+    import gguf
+
+    data = gguf_files.random_blocks(kind, SHAPE, 7)
+    theirs = gguf.quants.dequantize(np.frombuffer(data, np.uint8).reshape(SHAPE[0], -1), getattr(gguf.GGMLQuantizationType, kind))
+    assert_same_bits(gguf_files.decode(kind, SHAPE, data), torch.from_numpy(theirs.copy()), kind)
+
+
+WRITTEN = ["Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1"]
+
+
+@pytest.fixture(scope="module")
+def encoded(tmp_path_factory):
+    jobs = PackJobs(tmp_path_factory.mktemp("encoded"))
+    weight = matrix(5, (16, 512))
+    for kind in [*WRITTEN, "F16", "BF16", "Q4_K"]:
+        jobs.add(kind, weight, gguf_type=kind)
+    jobs.add("beyond", weight * 1e9, gguf_type="Q8_0")
+    jobs.add("odd", weight[:, :500], gguf_type="Q8_0")
+    return jobs.run(), weight
+
+
+@pytest.mark.parametrize("kind", WRITTEN)
+def test_blocks_are_written_to_the_bit(kind, encoded):
+    jobs, weight = encoded
+    tensors, unpacked = jobs.packed(kind)
+    expected = gguf_files.encode_q8_0(weight) if kind == "Q8_0" else gguf_files.encode_whole(kind, weight)
+    assert tensors["blocks"].numpy().tobytes() == expected
+    assert_same_bits(unpacked, gguf_files.decode(kind, list(weight.shape), expected).double(), kind)
+
+
+def test_what_cannot_be_written_is_refused(encoded):
+    jobs, weight = encoded
+    assert_same_bits(jobs.packed("BF16")[1], weight.bfloat16().double(), "BF16")
+    assert "Q4_K" in jobs.refusal("Q4_K") and "whole blocks" in jobs.refusal("odd")
+    assert "Q8_0 can hold" in jobs.refusal("beyond", exit_code=5)
+
+
+@pytest.fixture(scope="module")
+def logits(tmp_path_factory):
+    """Of each family lancet's logits for the folder and for the GGUF file made of it."""
+    root = tmp_path_factory.mktemp("gguf")
+    folders = []
+    for name in FAMILIES:
+        make = checkpoints.make_checkpoint if name in checkpoints.VARIANTS else make_checkpoint
+        folder = make(name, root / name, TOKENIZER)
+        if name in UNSAID:
+            config = json.loads((folder / "config.json").read_text()) | UNSAID[name]
+            (folder / "config.json").write_text(json.dumps({key: value for key, value in config.items() if value is not None or key == "sliding_window"}))
+        gguf_files.from_checkpoint(folder, root / f"{name}.gguf")
+        folders += [folder, root / f"{name}.gguf"]
+    batch = rows([1, 13, 40])
+    jobs = {f"{i}": dict(folder=str(folder), rows=batch, dtype="f32", out=str(root / f"{i}.safetensors")) for i, folder in enumerate(folders)}
+    answers = answer_jobs("dump_logits", jobs, root)
+    found = {}
+    for i, name in enumerate(FAMILIES):
+        pair = [answers[str(2 * i)], answers[str(2 * i + 1)]]
+        found[name] = pair if any(answer != len(batch) for answer in pair) else [load_file(root / f"{2 * i + k}.safetensors") for k in (0, 1)]
+    return found
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_logits_of_the_file_are_those_of_the_folder(name, logits):
+    ours, expected = logits[name][1], logits[name][0]
+    assert "error" not in ours and "error" not in expected, (expected, ours)
+    assert_rows_close([ours[key] for key in sorted(ours)], [expected[key] for key in sorted(expected)], 1e-9)
+
+
+def test_a_split_model_is_that_of_one_file(tmp_path):
+    folder = make_checkpoint("qwen3", tmp_path / "qwen3", TOKENIZER)
+    config = json.loads((folder / "config.json").read_text())
+    metadata, _, _ = gguf_files.metadata_of(config)
+    tensors = {name: ("F32", list(tensor.shape), gguf_files.plain_bytes(tensor)) for name, tensor in
+               gguf_files.tensors_of(config, load_file(folder / "model.safetensors")).items()}
+    names, cut = sorted(tensors), len(tensors) // 3
+    for i, part in enumerate((names[:cut], names[cut:])):
+        own = {"split.no": i, "split.count": 2, "split.tensors.count": len(tensors)}
+        data = gguf_files.gguf_bytes((metadata if i == 0 else {}) | own, {name: tensors[name] for name in part})
+        (tmp_path / f"m-0000{i + 1}-of-00002.gguf").write_bytes(data)
+    (tmp_path / "one.gguf").write_bytes(gguf_files.gguf_bytes(metadata, tensors))
+    batch = [[random.Random(3).randrange(3, 2000) for _ in range(9)]]
+    split, one = lancet_logits_of([tmp_path / "m-00001-of-00002.gguf", tmp_path / "one.gguf"], batch, "f32", tmp_path)
+    assert torch.equal(split[0], one[0])
+
+
+def test_a_tokenizer_of_the_metadata_is_the_models_own(tmp_path):
+    """SentencePiece's pieces with scores, against the demo's tokenizer.json, on texts of all kinds."""
+    texts = [*request_texts(), *fuzz_texts(400)]
+    gguf_files.demo_model(DEMO, tmp_path / "demo.gguf", "BF16")
+    ours, expected = (run_tool(path, texts) for path in (tmp_path / "demo.gguf" / "tokenizer.json", DEMO / "tokenizer.json"))
+    assert [answer.get("ids") for answer in ours] == [answer.get("ids") for answer in expected]
+    assert [answer.get("text") for answer in ours] == [answer.get("text") for answer in expected]
