@@ -81,6 +81,7 @@ GgufTensor take_tensor(HeadReader& head, uint64_t alignment) {
   GgufTensor tensor;
   head.set_subject("a tensor's name");
   tensor.name = head.take_text(kLongestTensorName);
+  if (first_invalid_utf8(tensor.name)) head.fail("a text in UTF-8", "other bytes");
   head.set_subject(cat("tensor '", printable(tensor.name), "'"));
   if (tensor.name.empty()) head.fail("a name", "none");
   const uint32_t dimensions = head.take<uint32_t>();
@@ -157,7 +158,7 @@ struct HeadCounts {
 HeadCounts take_counts(HeadReader& head, const fs::path& path) {
   std::string magic(kMagic.size(), '\0');
   for (char& c : magic) c = head.take<char>();
-  if (magic != kMagic) head.fail("the letters GGUF at its begin", cat("'", printable(magic), "'"));
+  if (magic != kMagic) head.fail("the letters GGUF at its begin", "others");
   HeadCounts counts{.version = head.take<uint32_t>()};
   if (counts.version != 2 && counts.version != 3)
     throw CheckpointError(cat(path.string(), ": expected a GGUF file of version 2 or 3, got ",
@@ -177,6 +178,7 @@ GgufMetadata take_metadata(HeadReader& head, uint64_t count) {
   for (uint64_t i = 0; i < count; ++i) {
     head.set_subject("a name of metadata");
     std::string key = head.take_text(kLongestName);
+    if (first_invalid_utf8(key)) head.fail("a text in UTF-8", "other bytes");
     head.set_subject(cat("metadata '", printable(key), "'"));
     const GgufPlace place = take_place(head);
     if (!metadata.emplace(std::move(key), place).second) head.fail("each name once", "it twice");
@@ -328,7 +330,9 @@ std::optional<std::string> GgufFile::text(std::string_view key) const {
   const GgufPlace* place = find(key);
   if (place == nullptr) return std::nullopt;
   if (place->type != GgufValueType::kText || place->is_list) refuse(key, "a text", "another kind of value");
-  return texts(key).front();
+  std::string text = texts(key).front();
+  if (first_invalid_utf8(text)) refuse(key, "a text in UTF-8", "other bytes");
+  return text;
 }
 
 std::optional<double> GgufFile::number(std::string_view key) const {

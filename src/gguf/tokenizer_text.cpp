@@ -31,8 +31,7 @@ GgufTokens tokens_of(const GgufFile& file) {
   if (tokens.types.size() != tokens.texts.size())
     file.refuse(kTypes, cat("a type for each of ", tokens.texts.size(), " tokens"), cat(tokens.types.size()));
   for (const std::string& text : tokens.texts)
-    if (first_invalid_utf8(text))
-      file.refuse(kTokens, "tokens in UTF-8", cat("'", printable(excerpt(text, 40)), "', which is not"));
+    if (first_invalid_utf8(text)) file.refuse(kTokens, "tokens in UTF-8", "one of other bytes");
   return tokens;
 }
 

@@ -172,3 +172,47 @@ def test_a_tokenizer_of_the_metadata_is_the_models_own(tmp_path):
     ours, expected = (run_tool(path, texts) for path in (tmp_path / "demo.gguf" / "tokenizer.json", DEMO / "tokenizer.json"))
     assert [answer.get("ids") for answer in ours] == [answer.get("ids") for answer in expected]
     assert [answer.get("text") for answer in ours] == [answer.get("text") for answer in expected]
+
+
+FUZZED = 20_000 if os.environ.get("LANCET_TEST_FULL") else 1_000
+SMALL_TOKENIZER = {
+    "tokenizer.ggml.model": "llama", "tokenizer.ggml.tokens": ["<unk>", "a", "b", "ab", " ", "abb"], "tokenizer.chat_template": "{{ x }}",
+    "tokenizer.ggml.scores": [0.0, -1.0, -2.0, -3.0, -4.0, -5.0], "tokenizer.ggml.token_type": [2, 1, 1, 1, 4, 1], "tokenizer.ggml.bos_token_id": 1,
+}
+
+
+def fuzzed(whole, rng):
+    """Bytes of the head changed, put in, taken out, or the file cut."""
+    data = bytearray(whole)
+    for _ in range(rng.randint(1, 3)):
+        at, way = rng.randrange(min(len(data), 1500)), rng.randrange(6)
+        if way == 0:
+            data[at] = rng.randrange(256)
+        elif way == 1:
+            data[at : at + 8] = rng.choice([2**64 - 1, 2**63, 2**32, rng.randrange(300)]).to_bytes(8, "little")
+        elif way == 2:
+            del data[at : at + rng.randint(1, 9)]
+        elif way == 3:
+            data[at:at] = bytes([rng.randrange(256)]) * rng.randint(1, 9)
+        elif way == 4:
+            begin = rng.randrange(len(data))
+            data[at:at] = data[begin : begin + rng.randrange(64)]
+        else:
+            del data[at + 1 :]
+    return bytes(data)
+
+
+def test_fuzzed_files_are_read_or_refused(tmp_path):
+    """With all that is made of a file: config.json, the tokenizer's texts, the names of weights."""
+    sizes = {"block_count": 1, "embedding_length": 64, "attention.head_count": 2, "feed_forward_length": 64, "context_length": 64}
+    metadata = {"general.architecture": "llama"} | {f"llama.{key}": size for key, size in sizes.items()} | SMALL_TOKENIZER
+    shapes = {"token_embd": ("Q8_0", [6, 64]), "blk.0.attn_q": ("Q4_0", [64, 64]), "blk.0.ffn_down": ("Q5_1", [64, 64])}
+    whole = gguf_files.gguf_bytes(metadata, {f"{name}.weight": (kind, shape, gguf_files.random_blocks(kind, shape, 1)) for name, (kind, shape) in shapes.items()})
+    rng, jobs = random.Random(7), {}
+    for i in range(FUZZED):
+        path = tmp_path / f"{i}.gguf"
+        path.write_bytes(fuzzed(whole, rng))
+        jobs[str(i)] = dict(folder=str(path), shapes={NAME: [64, 64]}, dtypes=["f32"], out=str(tmp_path / "out.safetensors"))
+    answers = answer_jobs("dump_weights", jobs, tmp_path)
+    codes = [answer.get("exit_code", 0) if "error" in answer else 0 for answer in answers.values()]
+    assert set(codes) == {0, 3} and codes.count(0) > FUZZED // 50
