@@ -1,6 +1,6 @@
-// The course of a batch that locate-then-edit methods share: values, then for each layer, ascending: keys and the
-// residual that is left, the method's solve, the change. Source: MEMIT (arXiv 2210.07229, algorithm 1); ROME is its
-// case of one request and one layer.
+// The course of a batch that locate-then-edit methods share: find the values; then, for each layer in ascending order,
+// take the keys and the remaining residual, solve, and apply the change. Source: MEMIT (arXiv 2210.07229, algorithm 1).
+// ROME is the case of one request and one layer.
 #pragma once
 
 #include <functional>
@@ -34,9 +34,10 @@ class LayeredEditor : public Editor {
   GivenSolution solve_given(const EditContext& context, const GivenSystem& given, EditorState& state) const override;
 
  protected:
-  /// The change of the layer's down projection.
+  /// Returns the change of the layer's down projection.
   virtual LayerSolution solve(const EditContext& context, const LayerProblem& problem) const = 0;
-  /// Returns, for methods with a SolveWeight, each key's s: alone it gets the share s / (weight + s) of its residual.
+  /// Returns each key's s, for methods with a SolveWeight: a single key gets the share s / (weight + s) of its
+  /// residual.
   virtual Tensor leverages(const EditContext& context, const LayerProblem& problem) const;
 
  private:
