@@ -74,7 +74,7 @@ std::string why_not_in_adapter(const ModelConfig& config, WeightId id);
 /// they are. Other factors, and dense changes, are factored again in f64 (a QR of either side, an SVD of the core
 /// between them), with the square roots of the singular values on both sides.
 ///
-/// Weights that are parts of one tensor share its module: lora_B has zeros in the rows of the unchanged parts. Experts
+/// Weights that are parts of one tensor share its module: lora_B has zeros in the rows of the other parts. Experts
 /// have a module each. Changing one expert writes modules for all experts of its layer, and a gate or up projection
 /// brings all three projections, with zeros for unchanged weights, because PEFT stacks them. Down projections in two
 /// cases have one pair for all experts and are listed in `target_parameters` (ParamWrapper in tuners/lora/layer.py): if

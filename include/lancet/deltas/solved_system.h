@@ -10,7 +10,7 @@
 namespace lancet {
 
 /// The system from which the change Delta = R U of one weight was solved: U = G^-1 K^T A^-1, G = K^T A^-1 K + mu I. For
-/// MEMIT and its kin mu = 1, so that G^-1 = I - U K; for EMMET mu is its slack. On the host, f64.
+/// MEMIT and its variants mu = 1, so that G^-1 = I - U K; for EMMET mu is its slack. On the host, f64.
 struct SolvedSystem {
   WeightId id = {};
   int64_t change = 0;  ///< index among the batch's changes of this weight

@@ -23,7 +23,7 @@ struct Finding {
   FindingState state = FindingState::kOk;
   std::string topic;                     ///< "driver"
   std::string what;                      ///< what was found
-  std::string remedy;                    ///< what to do; empty where there is nothing to do
+  std::string remedy;                    ///< what to do; empty if there is nothing to do
   ExitCode code = ExitCode::kPlacement;  ///< the exit code of a job that meets this problem
 };
 

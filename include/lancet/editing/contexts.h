@@ -32,8 +32,8 @@ struct ContextOptions {
   std::vector<std::string> templates = {};               ///< the first is exactly "{}"; empty: generate
   int64_t generate = *ContextsSpec::kGenerate.fallback;  ///< continuations of "The", "Therefore", "Because", "I", "You"
   int64_t length = *ContextsSpec::kLength.fallback;      ///< tokens of each, BOS and opening included
-  std::string chat = {};                                 ///< pattern or "model": a chat's turns besides; empty: none
-  Opening opening = Opening::kPlain;                     ///< set by editor.compat, no key of its own
+  std::string chat = {};                                 ///< "model" or a pattern: adds a chat's turns; empty: none
+  Opening opening = Opening::kPlain;                     ///< set by editor.compat; it has no key of its own
 };
 
 /// Parses `contexts:` of an editor: a list of templates, or {generate, length}. Adds a problem for a template without

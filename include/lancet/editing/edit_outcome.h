@@ -21,7 +21,7 @@ struct LayerShare {
 /// The result for one request. A field is nullopt if the method has no such value.
 struct RequestOutcome {
   int64_t steps = 0;                        ///< forward passes of its optimisation
-  std::optional<double> initial_loss = {};  ///< total loss before
+  std::optional<double> initial_loss = {};  ///< total loss before the first step
   std::optional<double> final_loss = {};    ///< total loss at the last step
   std::optional<double> initial_norm = {};  ///< ||h0||
   std::optional<double> delta_norm = {};    ///< ||z - h0||

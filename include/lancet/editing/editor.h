@@ -77,7 +77,7 @@ class EditContext {
   std::vector<PreparedRequest> prepare(std::span<const EditRequest> requests, const TargetRule& rule = {}) const {
     return prepare_requests(tokenizer_, requests, contexts_, target_form(rule, config(), tokenizer_));
   }
-  /// Tokenizes requests for methods that know no subject.
+  /// Tokenizes requests for methods that use no subject.
   std::vector<TokenizedRequest> tokenize(std::span<const EditRequest> requests, const TargetRule& rule = {}) const {
     return tokenize_requests(tokenizer_, requests, target_form(rule, config(), tokenizer_).end);
   }

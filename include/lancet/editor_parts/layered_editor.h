@@ -22,7 +22,7 @@ class LayeredEditor : public Editor {
             .statistics = true,
             .history = options_.keeps_history || options_.keeps_solved_keys || options_.text_budget,
             .changes = options_.passes,
-            .solve_matrices = options_.text_budget ? 3 : 0};  // a system, its vectors; changes of the weight's size
+            .solve_matrices = options_.text_budget ? 3 : 0};  // a system, its vectors, and the weight's changes
   }
   const ContextOptions* contexts() const override { return &options_.contexts; }
   const ValueOptions* values() const override { return &options_.values; }

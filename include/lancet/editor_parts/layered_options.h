@@ -62,7 +62,7 @@ struct NormAnchor {
     kSkip      ///< values above the limit are left out, the others are unchanged
   };
   Mode mode = Mode::kOff;
-  double limit = *NormAnchorSpec::kLimit.fallback;  ///< times the anchor
+  double limit = *NormAnchorSpec::kLimit.fallback;  ///< as a multiple of the anchor's norm
 };
 
 /// Parses `norm_anchor: {mode, limit}` of an editor.
@@ -118,7 +118,7 @@ struct LayeredOptions {
   EqualKeys equal_keys = EqualKeys::kWarn;
   NormAnchor norm_anchor;
   LayerTarget targets = LayerTarget::kLast;
-  // the method's own
+  // set by the method
   Spread spread = Spread::kEven;
   EditOrder order = EditOrder::kTogether;
   ContextMean key_mean = ContextMean::kGrouped;

@@ -21,9 +21,9 @@ struct Evaluation {
   Tallies totals;                          ///< outcomes over all requests
   std::vector<std::string> continuations;  ///< greedy, per request; empty unless `generation` or `chat` was asked for
   std::vector<std::vector<SubjectAnswer>> subject_answers;  ///< per request; empty unless `subject` was asked for
-  std::vector<double>
-      target_probabilities;  ///< probability of the whole target, per request; empty unless `efficacy` was asked for
-  ModelAnswers answers;      ///< a later evaluation by the same plan compares with these
+  /// Probability of the whole target, per request; empty unless `efficacy` was asked for.
+  std::vector<double> target_probabilities;
+  ModelAnswers answers;  ///< a later evaluation by the same plan compares with these
   /// Empty unless `evaluate.side_effects` asks for some; empty for a plan of some requests.
   SideEffectReport side_effects;
 };

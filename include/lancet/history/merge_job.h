@@ -17,8 +17,7 @@ struct MergeJob {
   std::filesystem::path model = {};               ///< empty: where the first output's base was
   std::filesystem::path out = {};
   IfExists if_exists = IfExists::kError;
-  std::optional<size_t> prefer =
-      {};  ///< place in `edits`: whose edits stay where two are at odds; else conflicts are refused
+  std::optional<size_t> prefer = {};   ///< index in `edits` of the output that wins conflicts; nullopt: refuses them
   std::vector<std::string> drop = {};  ///< ids of edits to leave out
   bool solves = false;                 ///< whether all edits are solved jointly; else changes are added
   std::vector<std::string> overrides = {};

@@ -112,7 +112,7 @@ class Journal {
 
   const JournalBase& base() const { return base_; }
   const std::vector<EditSetting>& settings() const { return settings_; }
-  /// Returns the standing batches, in the order in which they were edited.
+  /// Returns the standing batches (those that were not undone), in the order in which they were edited.
   const std::vector<BatchEntry>& batches() const { return batches_; }
   /// Returns the requests of all standing batches, in order.
   std::vector<EditRequest> requests() const;
