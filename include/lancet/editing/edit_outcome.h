@@ -1,5 +1,5 @@
-// The result of an edit for its requests, as the method itself knows it before anything is measured. Defined in
-// editor.cpp.
+// The result of an edit for its requests, as the method itself knows it before anything is measured.
+// Defined in editor.cpp.
 #pragma once
 
 #include <cstdint>
