@@ -50,8 +50,8 @@ struct RopeConfig {
       {};  ///< [dim / 2], LongRoPE, for passes of at most original_max_positions positions
   std::vector<double> long_factors = {};  ///< [dim / 2], LongRoPE, for longer passes
   double amplitude = 1.0;                 ///< cosines and sines are multiplied by this
-  double growth =
-      0;  ///< queries at position p are multiplied by 1 + growth * log(1 + floor(p / original_max_positions))
+  /// Queries at position p are multiplied by 1 + growth * log(1 + floor(p / original_max_positions)).
+  double growth = 0;
 };
 
 enum class NormKind : uint8_t {
@@ -111,17 +111,16 @@ struct ModelConfig {
   std::optional<RopeConfig> window_rope;  ///< rotary embedding of layers with a window, if it differs
   int64_t window = 0;                     ///< number of tokens that a token in such a layer attends to, itself included
   std::vector<bool> windowed;             ///< which layers have the window; empty: none
-  std::vector<double>
-      alibi_slopes;  ///< how much each head's scores decrease per position (arXiv 2108.12409); empty: no ALiBi
-  double attention_scale = 0;      ///< scores are multiplied by this
-  double attention_cap = 0;        ///< scores become cap * tanh(score / cap); 0: no cap
-  double logits_cap = 0;           ///< likewise
-  double logits_scale = 1;         ///< logits are multiplied by this before they are capped
-  double embedding_scale = 1;      ///< rounded to the weights' type
-  double attention_out_scale = 1;  ///< what attention adds to the residual stream is multiplied by this
-  double mlp_out_scale = 1;        ///< what the MLP adds to it is multiplied by this
-  double attention_in_scale = 1;   ///< the input of attention is multiplied by this
-  int64_t first_position = 0;      ///< row of the first position in the table of learned positions
+  std::vector<double> alibi_slopes;  ///< decrease of each head's scores per position (arXiv 2108.12409); empty: none
+  double attention_scale = 0;        ///< scores are multiplied by this
+  double attention_cap = 0;          ///< scores become cap * tanh(score / cap); 0: no cap
+  double logits_cap = 0;             ///< likewise
+  double logits_scale = 1;           ///< logits are multiplied by this before they are capped
+  double embedding_scale = 1;        ///< rounded to the weights' type
+  double attention_out_scale = 1;    ///< what attention adds to the residual stream is multiplied by this
+  double mlp_out_scale = 1;          ///< what the MLP adds to it is multiplied by this
+  double attention_in_scale = 1;     ///< the input of attention is multiplied by this
+  int64_t first_position = 0;        ///< row of the first position in the table of learned positions
   ExpertsConfig experts;
   RecurrenceConfig recurrence;
   LatentConfig latent;
