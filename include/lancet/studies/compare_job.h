@@ -77,7 +77,7 @@ struct ExpectedFigure {
 /// Returns the figures of the job's `expect:` whose methods were run, in the order of `expect:`.
 std::vector<ExpectedFigure> beside_published(const CompareReport& report, const CompareConfig& config);
 
-/// "memit", of several seeds "memit, seed 3".
+/// Returns the name of a run: "memit", or with several seeds "memit, seed 3".
 std::string run_name(const CompareConfig& config, const ComparedMethod& method, uint64_t seed);
 /// Returns the folder of a run's report below the output: "memit", or with several seeds "memit/seed-3".
 std::string run_folder(const CompareConfig& config, const ComparedMethod& method, uint64_t seed);
