@@ -14,8 +14,8 @@ namespace lancet {
 struct RaggedLayout {
   std::vector<int64_t> tokens;                ///< number of own tokens of each row, at least one per row
   std::vector<std::vector<int64_t>> earlier;  ///< places in the pool of each row's earlier tokens, first to last
-  std::vector<int64_t>
-      queries;         ///< indices of the own tokens that attend, counted over all rows: ascending, no repeats
+  /// Indices of the own tokens that attend, counted over all rows: ascending, no repeats.
+  std::vector<int64_t> queries;
   int64_t window = 0;  ///< a token sees the last `window` tokens, itself included; 0: all
 
   int64_t n_tokens() const;

@@ -73,8 +73,8 @@ struct TargetPlaces {
   std::vector<int64_t> positions;             ///< index of each label among the outputs of all rows, row after row
   std::vector<int64_t> ids;
   std::vector<int64_t> rows;
-  std::vector<int64_t>
-      beginnings;  ///< index of the output at place 0 for each row that reads it, in the order of the rows
+  /// Index of the output at place 0 for each row that reads it, in the order of the rows.
+  std::vector<int64_t> beginnings;
 };
 
 /// Returns the places of the targets. Every row must have a target or read its beginning.

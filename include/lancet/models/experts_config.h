@@ -28,11 +28,11 @@ struct ExpertsConfig {
   int64_t groups = 1;           ///< number of groups of equal size that the experts are divided into
   int64_t groups_chosen = 1;    ///< number of groups whose experts may be chosen
   int64_t group_best = 2;       ///< groups are ranked by the sum of this many best scores
-  double least_sum =
-      0;  ///< smallest divisor when weights are made to sum to 1; the divisor is their sum plus added_to_sum
+  /// Smallest divisor when weights are made to sum to 1; the divisor is their sum plus added_to_sum.
+  double least_sum = 0;
   double added_to_sum = 0;
-  double nearness =
-      0;  ///< kOneByOne: an expert whose score is farther from the best than twice this share of the best is not near
+  /// kOneByOne: an expert whose score is farther from the best than twice this share of the best is not near.
+  double nearness = 0;
   double scale = 1;               ///< the weights are multiplied by this
   int64_t shared = 0;             ///< width of an additional MLP that all tokens go through; 0: none
   bool shared_switch = false;     ///< the output of that MLP has a weight for each token

@@ -20,8 +20,9 @@ namespace lancet {
 struct SamplingOptions {
   double temperature = 1;  ///< > 0; logits are divided by it
   int64_t top_k = 1;       ///< 1: greedy; k > 1: sample from the k likeliest, renormalised; 0: sample from all
-  double top_p =
-      1;  ///< in (0, 1]: of these tokens, sample from the fewest likeliest whose probabilities sum to at least top_p
+  /// In (0, 1]: among the tokens that top_k leaves, sample from the fewest likeliest whose probabilities sum to at
+  /// least top_p.
+  double top_p = 1;
   uint64_t seed = 0;
 
   bool is_greedy() const { return top_k == 1; }

@@ -18,8 +18,8 @@ int64_t weight_bytes(const ModelConfig& config, LayerRange layers, at::ScalarTyp
 /// The memory that a device needs for quantised weights in addition to the weights themselves.
 struct UnpackingBytes {
   int64_t loading = 0;  ///< bytes of the largest matrix while it is packed: in full precision or in its stored form
-  int64_t unpacked =
-      0;  ///< bytes of the largest matrix in full precision while it is used, plus the work space of unpacking
+  /// Bytes of the largest matrix in full precision while it is used, plus the work space of unpacking.
+  int64_t unpacked = 0;
 };
 /// Computes these bytes: zeros if nothing is quantised. A weight of experts counts as one matrix per expert.
 UnpackingBytes unpacking_bytes(const ModelConfig& config, LayerRange layers, at::ScalarType dtype,
@@ -29,9 +29,9 @@ UnpackingBytes unpacking_bytes(const ModelConfig& config, LayerRange layers, at:
 struct PassShape {
   at::ScalarType dtype;
   int64_t tokens = 0;  ///< tokens of all rows, padding included
-  int64_t score_tokens =
-      0;               ///< number of keys for which attention keeps a token's scores; 0: the kernels store no scores
-  int64_t places = 0;  ///< places of packed documents; 0: the rows are not packed
+  /// Number of keys for which attention keeps a token's scores; 0: the kernels store no scores.
+  int64_t score_tokens = 0;
+  int64_t places = 0;      ///< places of packed documents; 0: the rows are not packed
   int64_t run_places = 0;  ///< most places of documents of equal length, which attend together
 };
 

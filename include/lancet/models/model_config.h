@@ -46,8 +46,8 @@ struct RopeConfig {
   double slow_turns = 1.0;            ///< YaRN: frequencies with fewer turns are slow
   bool passes_at_whole_pairs = true;  ///< YaRN: the transition begins and ends at whole pairs of dimensions
   int64_t original_max_positions = 0;
-  std::vector<double> short_factors =
-      {};  ///< [dim / 2], LongRoPE, for passes of at most original_max_positions positions
+  /// [dim / 2], LongRoPE, for passes of at most original_max_positions positions.
+  std::vector<double> short_factors = {};
   std::vector<double> long_factors = {};  ///< [dim / 2], LongRoPE, for longer passes
   double amplitude = 1.0;                 ///< cosines and sines are multiplied by this
   /// Queries at position p are multiplied by 1 + growth * log(1 + floor(p / original_max_positions)).
@@ -114,7 +114,7 @@ struct ModelConfig {
   std::vector<double> alibi_slopes;  ///< decrease of each head's scores per position (arXiv 2108.12409); empty: none
   double attention_scale = 0;        ///< scores are multiplied by this
   double attention_cap = 0;          ///< scores become cap * tanh(score / cap); 0: no cap
-  double logits_cap = 0;             ///< likewise
+  double logits_cap = 0;             ///< logits become cap * tanh(logit / cap); 0: no cap
   double logits_scale = 1;           ///< logits are multiplied by this before they are capped
   double embedding_scale = 1;        ///< rounded to the weights' type
   double attention_out_scale = 1;    ///< what attention adds to the residual stream is multiplied by this
@@ -130,8 +130,8 @@ struct ModelConfig {
   bool gated_attention = false;  ///< attention's output is multiplied by a sigmoid of the layer's normed input
   Activation activation = Activation::kSilu;
   double gate_scale = 1;  ///< gates are multiplied by this before their activation
-  double mlp_slope = 1;   ///< kLimitedSwish's
-  double mlp_limit = 0;   ///< likewise
+  double mlp_slope = 1;   ///< slope of kLimitedSwish
+  double mlp_limit = 0;   ///< limit of kLimitedSwish
   bool gated_mlp = true;  ///< activation(gate) * up; else activation(up)
   bool tied_embeddings = false;
   bool qkv_bias = false;

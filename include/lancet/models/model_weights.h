@@ -25,8 +25,8 @@ struct ModelWeights {
   std::map<WeightId, Tensor> full = {};  ///< weights of weight_type()
   std::map<WeightId, QuantisedLinear> quantised = {};
   std::set<WeightId> quantised_elsewhere = {};  ///< quantised weights on other ranks
-  std::set<std::string> formats =
-      {};  ///< formats of the quantised weights: a quantiser's name, or the method's name in config.json
+  /// Formats of the quantised weights: a quantiser's name, or the method's name in config.json.
+  std::set<std::string> formats = {};
 };
 
 }  // namespace lancet

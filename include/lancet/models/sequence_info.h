@@ -43,7 +43,7 @@ class KeyValues {
   bool empty() const { return !valid_BR_.defined(); }
   /// P: the number of positions of all passes that have ended.
   int64_t positions() const { return positions_; }
-  /// bool [B, P], host: false where a row is padding.
+  /// Returns bool [B, P], host: false where a row is padding.
   Tensor valid_BP() const;
   /// Returns a layer's keys and values [B, K, P, C] as views of the memory; undefined tensors for a layer that has not
   /// run or has no attention. During a pass, P includes what the layer has already recorded in this pass.
@@ -106,12 +106,12 @@ struct SequenceInfo {
   Tensor first_T;     ///< int64, host: the first place of each token of the row; undefined if places_P is
   Tensor outputs_BO;  ///< int64, host: the tokens of each row whose output of the pass's last layer is needed; the
                       ///< layer computes no other. Repeats are allowed. Undefined: all tokens
-  const RaggedLayout* ragged =
-      nullptr;  ///< the batch's only row consists of ragged rows, one after the other, which attend to places of the
-                ///< only row of `prefix`; the layout's queries are ignored. outputs_BO must then be ascending, without
-                ///< repeats. Null: a row is one sequence
-  const KeyValues* prefix =
-      nullptr;                  ///< earlier positions that the rows attend to in addition to their own; null: none
+  /// The batch's only row consists of ragged rows, one after the other, which attend to places of the only row of
+  /// `prefix`; the layout's queries are ignored. outputs_BO must then be ascending, without repeats. Null: a row is one
+  /// sequence.
+  const RaggedLayout* ragged = nullptr;
+  /// Earlier positions that the rows attend to in addition to their own; null: none.
+  const KeyValues* prefix = nullptr;
   KeyValues* record = nullptr;  ///< receives the keys and values of these tokens (may be the object of `prefix`); null:
                                 ///< they are not recorded
   const PassInputs* prepared = nullptr;  ///< inputs from CausalLM::prepare_pass() for exactly this sequence and these

@@ -85,10 +85,10 @@ constexpr size_t kWeightKinds = static_cast<size_t>(WeightKind::kHeadBias) + 1;
 /// The part of the model that a weight belongs to: it is placed with the embedding, in a layer, or with the head.
 enum class WeightPlace : uint8_t { kEmbedding, kLayer, kHead };
 
-/// Which part of its layer a weight serves.
+/// The part of its layer in which a weight is used.
 enum class LayerPart : uint8_t { kNone, kAttention, kMlpInput, kMlpOutput };
 
-/// What a dimension of a weight runs over.
+/// The quantity that a dimension of a weight indexes.
 enum class Axis : uint8_t {
   kNone,
   kVocab,

@@ -22,8 +22,8 @@ struct WeightId {
 
 /// The place of a weight in the checkpoint.
 struct StoredPlace {
-  std::vector<std::string>
-      tensors;  ///< one tensor; for experts possibly one tensor per expert, each with that expert's part of the weight
+  /// One tensor; for experts possibly one tensor per expert, each with that expert's part of the weight.
+  std::vector<std::string> tensors;
   std::vector<int64_t> shape;  ///< shape of each whole tensor
   Layout layout = Layout::kRows;
   int64_t groups = 1;  ///< the tensor's outputs are divided into so many groups of equal size
@@ -37,8 +37,8 @@ struct WeightSpec {
                      ///< "model.layers.3.mlp.experts.*.down_proj.weight"
   std::vector<int64_t> shape;  ///< [out, in] for matrices
   StoredPlace stored;
-  int64_t experts =
-      1;  ///< number of experts, each with a part of the weight; the parts are concatenated along parts_axis()
+  /// Number of experts, each with a part of the weight; the parts are concatenated along parts_axis().
+  int64_t experts = 1;
   /// How the checkpoint packs each of the tensors (for experts in one tensor: each expert's matrix), if it has
   /// quantised them; else empty. For experts in one tensor, `stored` describes the tensor of a full-precision model.
   std::vector<PackedSpec> packed = {};

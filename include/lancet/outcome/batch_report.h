@@ -26,8 +26,8 @@ struct BatchReport {
   std::optional<Tallies> right_after;  ///< measure of its requests right after it; nullopt: not measured
   std::optional<Tallies> first_batch;  ///< measure of the first batch's requests at the same time
   std::optional<double> text_kl;       ///< mean KL on the held-out text at that time; nullopt: not measured
-  std::vector<std::pair<std::string, double>>
-      growth;  ///< ||W - W0||_F / ||W0||_F of each weight edited so far, by name
+  /// ||W - W0||_F / ||W0||_F of each weight edited so far, by name.
+  std::vector<std::pair<std::string, double>> growth;
 };
 
 /// Merges the outcomes of all batches, in the order of the job's requests.

@@ -17,8 +17,8 @@ struct Drift {
   size_t batches = 0;       ///< number of batches up to that one
   int64_t edits = 0;        ///< number of edits in them
   bool is_too_far = false;  ///< the alarm went off there
-  std::optional<int64_t> edits_left =
-      {};  ///< edits until the alarm, if each edit adds as much KL as between the last two measures
+  /// Edits until the alarm, if each edit adds as much KL as between the last two measures.
+  std::optional<int64_t> edits_left = {};
 };
 
 /// Computes the drift; nullopt if nothing was measured. The unedited model, whose KL is 0, counts as a measure.

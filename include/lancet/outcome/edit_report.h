@@ -23,8 +23,8 @@ namespace lancet {
 /// The loss from bringing an edited weight back into a quantised format.
 struct RequantisedWeight {
   std::string name;
-  double edit_lost =
-      0;  ///< ||E K|| / ||D K||, where E is the quantisation error, D the edit, and K the keys of all requests so far
+  /// ||E K|| / ||D K||, where E is the quantisation error, D the edit, and K the keys of all requests so far.
+  double edit_lost = 0;
   /// Square root of tr(E C E^T) / tr(W C W^T), where C are the keys' second moments and W is the edited weight.
   /// nullopt: no statistics.
   std::optional<double> text_error = {};

@@ -25,7 +25,7 @@ inline constexpr const char* kWrittenMetric = "generation_starts";
 /// Why an edit did not take. If several causes hold, the first one counts.
 enum class FailureCause {
   kNone,           ///< the edit took
-  kLeftOut,        ///< the method left the request out
+  kLeftOut,        ///< the method skipped the request
   kCollides,       ///< the model says another request's target
   kValueNotFound,  ///< neither a hidden state nor training made the model say the target
   kDidNotFollow,   ///< a hidden state did, but the weights moved less than half of the way to it
@@ -50,8 +50,8 @@ std::vector<Verdict> judge_edits(const EditReport& report, const ConfigTree& edi
 struct SuccessCount {
   size_t successes = 0;
   size_t measured = 0;
-  std::optional<size_t> written =
-      {};  ///< number of edits whose target the model writes, according to kWrittenMetric; nullopt: not measured
+  /// Number of edits whose target the model writes, according to kWrittenMetric; nullopt: not measured.
+  std::optional<size_t> written = {};
 
   bool none() const { return measured > 0 && successes == 0; }
 };

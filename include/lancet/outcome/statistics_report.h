@@ -15,8 +15,8 @@ struct LayerStatisticsReport {
   double mean_diagonal = 0;  ///< trace(C) / n, without the ridge
   bool from_cache = false;   ///< the moments were not computed in this run
   bool factor_from_cache = false;
-  std::optional<double> null_space_below =
-      {};  ///< eigenvalue threshold of the layer's null space; nullopt: no null space, or threshold unknown
+  /// Eigenvalue threshold of the layer's null space; nullopt: no null space, or threshold unknown.
+  std::optional<double> null_space_below = {};
   std::filesystem::path factor_file;          ///< the cached Cholesky factor, null space or spectrum
   std::filesystem::path gradients_file = {};  ///< the cached spectrum of the gradients' moments; empty: none
   std::filesystem::path imported_file;  ///< the layer's file of statistics.import; empty: the moments are from text

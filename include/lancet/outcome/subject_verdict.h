@@ -1,5 +1,5 @@
-// What became of the other facts of the edited subjects: an edit may take, and the model may know nothing else of its
-// subject any more. Told beside whether the edits took.
+// Judges what an edit did to the other facts about its subject. An edit may take, and the model may know nothing else
+// about the subject any more. This is reported beside whether the edits took.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ inline constexpr const char* kLeakMetric = "subject_leak";
 /// mentioning that.
 inline constexpr double kLeastKept = 0.7;
 
-/// Both metrics over all requests.
+/// The counts of both metrics over all requests.
 struct SubjectCount {
   int64_t kept = 0;
   int64_t prompts = 0;

@@ -16,8 +16,8 @@ struct RunDocument {
   std::string json = {};      ///< report.json; empty: the run failed
   std::string job_yaml = {};  ///< the resolved job; empty: not known
   std::string failure = {};   ///< why there is no report.json
-  std::string series =
-      {};  ///< runs that differ only in the seed have the same series and are shown as one; empty: none
+  /// Runs that differ only in the seed have the same series and are shown as one; empty: none.
+  std::string series = {};
 };
 
 struct ReportFiles {

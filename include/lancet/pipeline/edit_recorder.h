@@ -126,8 +126,8 @@ class ProgressStore {
   std::filesystem::path folder_;  // in it
   const ModelConfig& config_;
   std::string setting_key_;
-  bool is_sound_ =
-      false;  ///< whether this object read or wrote the saved files; only then may new files be hard links to them
+  /// Whether this object read or wrote the saved files; only then may new files be hard links to them.
+  bool is_sound_ = false;
 };
 
 }  // namespace lancet

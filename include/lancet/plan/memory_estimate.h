@@ -48,12 +48,12 @@ struct Workload {
   bool takes_gradients = false;            ///< a backward pass runs over the same text, and spectra replace factors
   bool samples_text = false;               ///< corpus: self
 
-  bool packs_layers =
-      false;  ///< all matrices of a layer are packed at a time, with second moments of their inputs over text
+  /// Whether all matrices of a layer are packed at a time, with second moments of their inputs over text.
+  bool packs_layers = false;
 
   EvaluationSize evaluation;
-  int64_t kept_tokens =
-      0;  ///< tokens for which an evaluation keeps the inputs, keys and values of all layers (causal tracing)
+  /// Tokens for which an evaluation keeps the inputs, keys and values of all layers (causal tracing).
+  int64_t kept_tokens = 0;
 
   int64_t together() const { return batch > 0 ? batch : requests; }
   int64_t value_layer() const { return values_at ? *values_at : edited_layers.back(); }

@@ -31,8 +31,8 @@ struct ServerFacts {
   std::string model_path = {};               ///< where it was loaded from: a folder, or a name on the hub
   std::string quantisation = {};             ///< "fp8"
   std::optional<int64_t> largest_rank = {};  ///< largest rank that adapters may have
-  std::optional<std::vector<std::string>> modules =
-      {};  ///< last parts of the names of the modules that adapters may change
+  /// Last parts of the names of the modules that adapters may change.
+  std::optional<std::vector<std::string>> modules = {};
 };
 
 /// An adapter as the server lists it.

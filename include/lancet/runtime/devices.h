@@ -26,8 +26,8 @@ struct Stage {
   at::Device device;
   int64_t begin = 0;
   int64_t end = 0;
-  int64_t rank =
-      kHere;  ///< the other rank that holds the layers; `device` is then where this rank receives their results
+  /// The other rank that holds the layers; `device` is then where this rank receives their results.
+  int64_t rank = kHere;
 
   int64_t layers() const { return end - begin; }
   bool is_here() const { return rank == kHere; }
@@ -43,7 +43,7 @@ class Placement {
   Placement(std::vector<Stage> stages, at::ScalarType weight_dtype);
 
   const std::vector<Stage>& stages() const { return stages_; }
-  /// Index into stages().
+  /// Returns the index into stages().
   int64_t stage_of(int64_t layer) const { return stage_of_layer_[static_cast<size_t>(layer)]; }
   const Stage& stage_with(int64_t layer) const { return stages_[static_cast<size_t>(stage_of(layer))]; }
   bool is_here(int64_t layer) const { return stage_with(layer).is_here(); }

@@ -20,8 +20,8 @@ struct GpuIdentity {
   std::string name;                       ///< "NVIDIA H100 80GB HBM3"
   int64_t total_bytes = 0;
   int64_t capability = 0;  ///< compute capability, major * 10 + minor: 90
-  std::optional<int64_t>
-      free_bytes;  ///< free memory according to the management library, which needs no context on the GPU
+  /// Free memory according to the management library, which needs no context on the GPU.
+  std::optional<int64_t> free_bytes;
 };
 
 /// Returns "cuda:0", the name of the process's GPU in run.devices.

@@ -119,7 +119,7 @@ class MemoryWatch {
   Look look_;
   std::mutex mutex_;
   std::set<std::string> warned_;
-  std::jthread thread_;  // last: it uses the rest
+  std::jthread thread_;  // declared last, because it uses the other members
 };
 
 }  // namespace lancet

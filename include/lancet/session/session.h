@@ -93,7 +93,7 @@ class Session {
   /// call the session. Whatever it throws, the weights are afterwards bitwise the same as before.
   void ask_in_turns(const std::function<void(const CausalLM& model, const PutWeights& put)>& use);
 
-  /// `on_text`: as TextGenerator::answer().
+  /// Continues prompts with the current weights. `on_text`: as TextGenerator::answer().
   std::vector<Answer> generate(std::span<const std::string> prompts, const GenerateTextOptions& options = {},
                                const std::function<void(const std::string&)>& on_text = {});
 

@@ -87,7 +87,7 @@ class DerivedStore {
 // process, and the data in use must be the data that was checked. It is stored as a packed triangle, which takes half
 // the disk space and half the time.
 
-/// <cache>/<content key of the moments>.factor-<ridge>.safetensors.
+/// Returns <cache>/<content key of the moments>.factor-<ridge>.safetensors.
 std::filesystem::path factor_file(const std::filesystem::path& cache, const std::string& content_key, double ridge);
 
 class FactorStore final : public DerivedStore {

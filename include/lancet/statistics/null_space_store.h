@@ -10,7 +10,7 @@
 
 namespace lancet {
 
-/// <cache>/<content key of the moments>.null-space-<threshold>.safetensors, or .null-space-share-<share>.
+/// Returns <cache>/<content key of the moments>.null-space-<threshold>.safetensors, or .null-space-share-<share>.
 std::filesystem::path null_space_file(const std::filesystem::path& cache, const std::string& content_key,
                                       const NullSpaceRule& rule);
 

@@ -10,7 +10,7 @@
 
 namespace lancet {
 
-/// <cache>/<content key of the moments>.spectrum.safetensors.
+/// Returns <cache>/<content key of the moments>.spectrum.safetensors.
 std::filesystem::path spectrum_file(const std::filesystem::path& cache, const std::string& content_key);
 
 class SpectrumStore final : public DerivedStore {

@@ -70,8 +70,8 @@ struct ExpectedFigure {
   std::string label;
   std::string metric;
   double published = 0;  ///< a share in [0, 1]
-  std::optional<double>
-      here;  ///< share that was measured after all edits; nullopt: the method failed, or nothing was asked
+  /// Share that was measured after all edits; nullopt: the method failed, or nothing was asked.
+  std::optional<double> here;
 };
 
 /// Returns the figures of the job's `expect:` whose methods were run, in the order of `expect:`.

@@ -20,8 +20,8 @@ namespace lancet {
 /// Where a study keeps its finished runs, and a callback for them.
 struct KeptRuns {
   std::filesystem::path folder = {};  ///< unfinished_folder(output); empty: no run is kept
-  std::function<void(const std::string& name)> on_kept =
-      {};  ///< called for each kept run, whether it finished now or in an earlier command
+  /// Called for each kept run, whether it finished now or in an earlier command.
+  std::function<void(const std::string& name)> on_kept = {};
 };
 
 class FinishedRuns {

@@ -24,8 +24,8 @@ struct RehearsalReport {
   int64_t requests = 0;   ///< requests of the job
   int64_t edited = 0;     ///< requests edited in the rehearsal
   int64_t evaluated = 0;  ///< requests evaluated in the rehearsal: as many as fill one forward pass
-  int64_t together =
-      0;  ///< requests whose values were optimised at a time, as in the job; 0: the method optimises no values
+  /// Requests whose values were optimised at a time, as in the job; 0: the method optimises no values.
+  int64_t together = 0;
   std::vector<RehearsedStage> stages;
   std::vector<std::string> limits;  ///< what the rehearsal does not show
 

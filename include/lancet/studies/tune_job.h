@@ -22,8 +22,8 @@ struct TrialScore {
 };
 
 struct Trial {
-  std::vector<std::pair<std::string, ConfigTree>>
-      choice;                      ///< values by dotted key of editor; empty: the job's own values
+  /// Values by dotted key of editor; empty: the job's own values.
+  std::vector<std::pair<std::string, ConfigTree>> choice;
   std::vector<TrialScore> scores;  ///< scores of the rounds that it took part in
   std::string failure;             ///< why it was dropped without a score; empty: it has a score
 };

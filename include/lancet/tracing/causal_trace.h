@@ -36,8 +36,8 @@ struct TraceOptions {
   double noise = 0;      ///< standard deviation of the noise
   int64_t window = 10;   ///< number of layers that kMlp and kAttention restore
   uint64_t seed = 0;
-  int64_t batch_tokens =
-      kForwardTokens;  ///< most tokens in flight, prefixes included; at least the samples of one place
+  /// Most tokens in flight, prefixes included; at least the samples of one place.
+  int64_t batch_tokens = kForwardTokens;
 };
 
 /// The model's prediction after a prompt.

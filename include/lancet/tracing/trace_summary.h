@@ -27,8 +27,8 @@ std::optional<TokenClass> token_class(const SubjectTokens& prompt, int64_t token
 struct KindSummary {
   TraceKind kind = TraceKind::kHidden;
   Tensor effect_CL;  ///< average indirect effect by class and layer, f64, host; 0 for a class without facts
-  int64_t peak_layer =
-      0;  ///< layer with the largest effect at the subject's last token; the first if there are several
+  /// Layer with the largest effect at the subject's last token; the first if there are several.
+  int64_t peak_layer = 0;
   double peak = 0;
 };
 

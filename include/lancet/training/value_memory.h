@@ -32,8 +32,8 @@ struct ValueShape {
   int64_t suffix_tokens = 0;  ///< tokens from the lookup token on; they are run in every step
   int64_t target_tokens = 0;
   int64_t drift_rows = 0;  ///< 1: one of the requests needs its drift row (of one token) in every step
-  int64_t mean_suffix_tokens =
-      0;  ///< mean number of tokens from the lookup token on, rounded up; 0: all rows are as long as the longest
+  /// Mean number of tokens from the lookup token on, rounded up; 0: all rows are as long as the longest.
+  int64_t mean_suffix_tokens = 0;
   int64_t distinct_tokens = 0;  ///< tokens of one request's rows, with shared beginnings counted once; 0: unknown
   int64_t distinct_prefix_tokens = 0;      ///< the same, for tokens before the lookup tokens
   int64_t all_distinct_tokens = 0;         ///< the same, for all requests' rows together

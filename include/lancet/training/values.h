@@ -44,8 +44,8 @@ enum class ValueStop {
   kPredicted,  ///< as kLoss, or every target token is the most probable one in every context at two checks in a row
                ///< (after ENCORE, github.com/SasyaTitech/NAS)
   kLossOrPredicted  ///< as kLoss, or every target token is the most probable one in every context and the weighted KL
-                    ///< is at most 0.01; while the target tokens are the most probable ones, the NLL counts a tenth
-                    ///< (PMET's public code)
+                    ///< is at most 0.01; while they are the most probable ones, the NLL counts a tenth (PMET's public
+                    ///< code)
 };
 
 /// The rule of `steps: auto`. A request takes at most kMost steps. It stops earlier when its last kWatched steps have
