@@ -66,6 +66,10 @@ std::vector<WeightSpec> layer_table(const ModelConfig& config, int64_t layer);
 /// family's own names.
 PrefixList names_used(const ModelConfig& config, std::span<const WeightSpec> table, const Checkpoint& checkpoint);
 
+/// Returns whether the checkpoint has a tensor with the name of a compiled model ("_orig_mod.model.norm.weight"), as
+/// torch.compile leaves them in a state_dict.
+bool has_compiled_names(const Checkpoint& checkpoint);
+
 /// Translates a family's name to one of its alternative sets of names.
 std::string renamed(const std::string& name, std::span<const NamePrefix> prefixes);
 
