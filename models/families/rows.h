@@ -1,4 +1,4 @@
-// Rows and keys that several families share.
+// Weight rows and config keys that several families share.
 #pragma once
 
 #include <initializer_list>
@@ -12,7 +12,7 @@ namespace lancet {
 using enum WeightKind;
 using Rows = std::span<const WeightRow>;
 
-// Rows with the names of Llama's checkpoints.
+// Weight rows with the names of Llama's checkpoints.
 
 /// Embedding, final norm, head.
 inline constexpr WeightRow kLlamaOutside[] = {
@@ -34,7 +34,7 @@ inline constexpr WeightRow kHeadNorms[] = {{kQueryNorm, "model.layers.{}.self_at
 inline constexpr WeightRow kLlamaAttentionNorm[] = {{kAttnNorm, "model.layers.{}.input_layernorm.weight"}};
 inline constexpr WeightRow kLlamaMlpNorm[] = {{kMlpNorm, "model.layers.{}.post_attention_layernorm.weight"}};
 
-// Rows with the names of GPT-2's checkpoints, matrices stored [out, in].
+// Weight rows with the names of GPT-2's checkpoints; matrices are stored [out, in].
 
 /// Embedding, positions, final norm, head; the norm before attention.
 inline constexpr WeightRow kGptBeforeAttention[] = {{kEmbedding, "transformer.wte.weight"},
@@ -56,18 +56,18 @@ constexpr RowList rows_of(std::initializer_list<Rows> parts) {
   return rows;
 }
 
-/// Llama's own, with `in_attention` after each layer's attention.
+/// Returns Llama's rows, with `in_attention` inserted after each layer's attention.
 constexpr RowList llama_rows(Rows in_attention = {}) {
   return rows_of({kLlamaOutside, kLlamaAttentionNorm, kLlamaAttention, in_attention, kLlamaMlpNorm, kLlamaMlp});
 }
 
-/// All of both.
+/// Concatenates two key lists.
 constexpr KeyList with_keys(KeyList keys, std::initializer_list<std::string_view> more) {
   keys.add(more);
   return keys;
 }
 
-/// Llama's keys of sizes, norm, rotary embedding and activation.
+/// Returns Llama's config keys for sizes, norm, rotary embedding and activation, followed by `more`.
 constexpr KeyList llama_keys(std::initializer_list<std::string_view> more = {}) {
   return with_keys({"hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads",
                     "num_key_value_heads", "head_dim", "max_position_embeddings", "rms_norm_eps", "rope_theta",
@@ -75,22 +75,22 @@ constexpr KeyList llama_keys(std::initializer_list<std::string_view> more = {}) 
                    more);
 }
 
-/// Rotary tables that old exporters stored, recomputed here.
+/// Rotary tables that old exporters stored. They are recomputed and therefore ignored.
 inline constexpr NameList kLlamaIgnoredTensors = {"model.layers.{}.self_attn.rotary_emb.inv_freq",
                                                   "model.rotary_emb.inv_freq"};
 
-/// Keys of GPT-2's and GPT-J's sizes, norm and activation.
+/// Returns the config keys of GPT-2 and GPT-J for sizes, norm and activation, followed by `more`.
 constexpr KeyList gpt_keys(std::initializer_list<std::string_view> more) {
   return with_keys(
       {"n_embd", "n_inner", "n_layer", "n_head", "n_positions", "layer_norm_epsilon", "activation_function"}, more);
 }
-/// Keys of their training.
+/// Returns training-only config keys of GPT-2 and GPT-J, which are ignored, followed by `more`.
 constexpr KeyList gpt_harmless_keys(std::initializer_list<std::string_view> more) {
   return with_keys({"n_ctx", "resid_pdrop", "embd_pdrop", "attn_pdrop", "summary_type", "summary_use_proj",
                     "summary_activation", "summary_proj_to_labels", "summary_first_dropout", "gradient_checkpointing"},
                    more);
 }
-/// Masks that they stored.
+/// Attention masks that these checkpoints stored. They are ignored.
 inline constexpr NameList kGptIgnoredTensors = {"transformer.h.{}.attn.bias", "transformer.h.{}.attn.masked_bias",
                                                 "h.{}.attn.bias", "h.{}.attn.masked_bias"};
 

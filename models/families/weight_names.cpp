@@ -32,6 +32,10 @@ std::string own_name(const std::string& name, const PrefixList& names) {
   return name;
 }
 
+bool has_compiled_names(const Checkpoint& checkpoint) {
+  return std::ranges::any_of(checkpoint.tensor_names(), [](const auto& name) { return name.starts_with(kCompiled); });
+}
+
 std::string renamed(const std::string& name, std::span<const NamePrefix> prefixes) {
   for (const NamePrefix& prefix : prefixes)
     if (name.starts_with(prefix.from)) return cat(prefix.to, std::string_view(name).substr(prefix.from.size()));

@@ -41,7 +41,7 @@ void warn_of_files(const Checkpoint& checkpoint) {
     log_warning(cat((checkpoint.folder() / kIndexFile).string(), ": names ", counted(absent.size(), "tensor"),
                     " that no shard has (", printable(absent.front()), absent.size() > 1 ? ", ...)" : ")",
                     ": the model is read without, which it needs nothing of"));
-  if (std::ranges::any_of(checkpoint.tensor_names(), [](const auto& name) { return name.starts_with("_orig_mod."); }))
+  if (has_compiled_names(checkpoint))
     log_warning(cat(checkpoint.folder().string(),
                     ": the tensors' names begin with _orig_mod., as torch.compile leaves them. lancet reads and writes "
                     "them so; transformers does not know them, and takes random weights instead. Save the model again "

@@ -86,11 +86,11 @@ bool is_hub_name(const std::string& text) {
          });
 }
 
-/// As it was typed here, of a path that a job or a server made whole.
+/// Returns a path below the current folder as the user typed it: a job and a server make paths absolute.
 std::string typed_text(const fs::path& place) {
   std::error_code ignored;
   const fs::path below = place.is_absolute() ? place.lexically_relative(fs::current_path(ignored)) : place;
-  return below.string().starts_with("..") ? place.string() : below.string();
+  return below.empty() || *below.begin() == ".." ? place.string() : below.string();
 }
 
 std::string missing_text(const fs::path& place) {

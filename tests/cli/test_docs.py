@@ -73,6 +73,7 @@ RUN = {
     "lancet report out/memit out/alphaedit": "lancet report out/memit out/alphaedit",
     "lancet report out/demo --latex > table.tex": "lancet report out/demo --latex > table.tex",
     "lancet report out/memit out/alphaedit --latex > table.tex": "lancet report out/memit out/alphaedit --latex > table.tex",
+    "lancet report DIR --latex": "lancet report out/demo --latex",
     "lancet report DIR": "lancet report out/demo",
     "lancet report DIR DIR... --out FILE.html": "lancet report out/demo out/memit --out compared.html",
     "lancet inspect out/demo": "lancet inspect out/demo",

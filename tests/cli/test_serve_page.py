@@ -124,7 +124,7 @@ def test_ask_edit_undo_restart_and_export(start, browser):
     names = page.value("[...document.querySelectorAll('#metrics .name, #metrics tbody th')].map((e) => e.textContent)")
     assert len(set(names)) == len(names) and {"efficacy_argmax", "generation_exact", "generation_contains"} <= set(names), "each metric once"
     rows = page.value("[...document.querySelectorAll('#metrics tbody tr')].map((e) => e.innerText.split(/\\s+/).join(' ').trim())")
-    assert {"generation_exact 0.0 % 100.0 % 3", "generation_contains 0.0 % 100.0 % 3"} <= set(rows), rows
+    assert rows == ["generation_exact 0.0 % 100.0 % 3", "generation_contains 0.0 % 100.0 % 3", "subject_leak n/a 66.7 % 3"], rows
     strips = page.value("[...document.querySelectorAll('#result .strip')].map((e) => [e.innerText.split(/\\s+/).join(' '), e.querySelectorAll('rect').length])")
     assert strips == [["efficacy_argmax 0.0 % → 100.0 %", 3], ["generation_starts 0.0 % → 100.0 %", 3], ["subject_kept 50.0 %", 3], ["text changed 100.0 %", 3]]
     bars = page.value("['.was', '.now'].map((side) => document.querySelector(`#result .strip ${side}`).getBoundingClientRect().height / document.querySelector('#result .bars').clientHeight)")

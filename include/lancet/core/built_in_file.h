@@ -1,4 +1,4 @@
-// Files that CMake puts into the program (cmake/EmbedFiles.cmake).
+// A file that CMake embeds in the program (cmake/EmbedFiles.cmake).
 #pragma once
 
 #include <span>

@@ -1,4 +1,4 @@
-// A parsed YAML (or JSON) document: scalars, lists and maps with the line each began on.
+// A parsed YAML (or JSON) document: scalars, lists and maps, each with the line on which it begins.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,12 @@ struct ConfigTree {
   enum class Kind { kNull, kScalar, kList, kMap };
 
   Kind kind = Kind::kNull;
-  std::string scalar;                                       ///< kScalar: the text as written, quotes removed
-  bool quoted = false;                                      ///< kScalar: was quoted, so never a number or a boolean
-  std::vector<ConfigTree> items;                            ///< kList
+  std::string scalar;             ///< kScalar: the text as written, quotes removed
+  bool quoted = false;            ///< kScalar: whether it was quoted, so that it is never a number or a boolean
+  std::vector<ConfigTree> items;  ///< kList
   std::vector<std::pair<std::string, ConfigTree>> entries;  ///< kMap, in the document's order
-  int64_t line = 0;  ///< 1-based, an entry's is its key's; 0: not from a document
-  /// kScalar: a relative path is taken from here; empty: from the folder of the document that is read.
+  int64_t line = 0;  ///< 1-based; for an entry of a map, the line of its key; 0: the value is not from a document
+  /// kScalar: the folder against which a relative path is resolved; empty: the folder of the document.
   std::filesystem::path folder;
 
   static ConfigTree text(std::string value);  ///< quoted scalar
@@ -32,41 +32,42 @@ struct ConfigTree {
 
   const ConfigTree* find(std::string_view key) const;  ///< kMap; null when absent
   ConfigTree& set(std::string key, ConfigTree value);  ///< kMap: replaces or appends; a kNull becomes a map
-  void erase(std::string_view key);                    ///< kMap: what is not there stays away
+  void erase(std::string_view key);                    ///< kMap: does nothing if the key is absent
 };
 
-/// Drops the line numbers of a value that joins another document, beside whose lines its own mean nothing.
+/// Removes the line numbers of a value that is inserted into another document, where they would be meaningless.
 void forget_lines(ConfigTree& tree);
 
-/// Keeps `folder` for a value that joins a document of another folder: its relative paths are still taken from there.
+/// Records `folder` in a value that is inserted into a document of another folder, so that the value's relative paths
+/// are still resolved against `folder`.
 void keep_folder(ConfigTree& tree, const std::filesystem::path& folder);
 
-/// Throws: ConfigError "source:line:column: ..." for text that is not YAML, a key that stands twice in a map, or an
-/// anchor/alias.
+/// Parses YAML text. Throws: ConfigError "source:line:column: ..." for text that is not YAML, for a key that appears
+/// twice in a map, and for an anchor or an alias.
 ConfigTree parse_config(std::string_view text, std::string_view source);
 
-/// Throws: ConfigError also when the file cannot be read.
+/// Parses a file. Throws: ConfigError as parse_config() does, and if the file cannot be read.
 ConfigTree load_config(const std::filesystem::path& path);
 
-/// YAML text that parses to the same tree; short lists of scalars on one line.
+/// Returns YAML text that parses to the same tree. Short lists of scalars are written on one line.
 std::string to_yaml(const ConfigTree& tree);
 
-/// Returns the value on one line, for people: unquoted, whatever its length; a map's empty lists are left out.
+/// Returns the value on one line for people to read: without quotes, of any length. A map's empty lists are left out.
 std::string to_line(const ConfigTree& tree);
 
-/// What keeps a value from its place: a path runs through something that is no map.
+/// Describes what blocks a path of keys: something on the path is not a map.
 struct PathObstacle {
   std::string place;  ///< "values", "the document"
   std::string what;   ///< "list" or "single value"
 };
 
-/// Puts `value` at the end of a path of keys ("values", "lr"; at least one), making the maps between. Where something
-/// is in the way the tree stays as it was.
+/// Sets `value` at a path of keys ("values", "lr"; at least one key), and creates the maps between. If something blocks
+/// the path, returns it and leaves the tree unchanged.
 [[nodiscard]] std::optional<PathObstacle> set_at(ConfigTree& tree, std::span<const std::string> keys, ConfigTree value);
 
-/// Applies "a.b=value" (the value is YAML) as `--set` gives it; intermediate maps are made. A relative path in the
-/// value is taken from the current folder, whatever the document's is. Throws: ConfigError "--set ...: ..." when there
-/// is no '=', the path is empty, or it runs through a scalar or a list.
+/// Applies an assignment "a.b=value" of `--set`; the value is YAML. Creates the maps between. A relative path in the
+/// value is resolved against the current folder, not against the document's. Throws: ConfigError "--set ...: ..." if
+/// there is no '=', if the path is empty, or if it runs through a scalar or a list.
 void apply_override(ConfigTree& tree, std::string_view assignment);
 
 }  // namespace lancet

@@ -27,7 +27,7 @@ enum class DType : uint8_t {
 
 int64_t bytes_per_element(DType dtype);
 
-/// "BF16", "F8_E4M3": as written in a safetensors header.
+/// Returns the name as in a safetensors header: "BF16", "F8_E4M3".
 std::string_view dtype_name(DType dtype);
 
 std::optional<DType> parse_dtype(std::string_view safetensors_name);

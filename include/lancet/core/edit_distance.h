@@ -1,4 +1,4 @@
-// How far two words are apart.
+// The edit distance of two words.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,7 @@
 
 namespace lancet {
 
-/// Levenshtein distance: letters that are left out, put in, or others.
+/// Returns the Levenshtein distance: the number of bytes that are removed, added or replaced.
 size_t edit_distance(std::string_view a, std::string_view b);
 
 }  // namespace lancet

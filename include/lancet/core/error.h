@@ -1,5 +1,5 @@
-// The errors that lancet throws. The library throws; only the command line turns them into exit codes.
-// A message says where (path, tensor, key), what was expected, what came, and what to do.
+// The errors that lancet throws. The library throws; only the command line turns errors into exit codes. A message says
+// where the error is (path, tensor, key), what was expected, what was found, and what to do.
 #pragma once
 
 #include <stdexcept>
@@ -7,7 +7,7 @@
 
 namespace lancet {
 
-/// What the process ends with. 70 is EX_SOFTWARE of sysexits.h: a defect in lancet, not in the input.
+/// The exit code of the process. 70 is EX_SOFTWARE of sysexits.h: a defect in lancet, not in the input.
 enum class ExitCode : int {
   kOk = 0,
   kConfig = 2,
@@ -15,7 +15,7 @@ enum class ExitCode : int {
   kPlacement = 4,
   kNumeric = 5,
   kCollective = 6,
-  kCancelled = 130,  ///< what the shell says of a program that Ctrl-C ended
+  kCancelled = 130,  ///< the code that a shell gives for a program that Ctrl-C ended
   kInternal = 70
 };
 
@@ -28,13 +28,13 @@ class Error : public std::runtime_error {
   ExitCode code_;
 };
 
-/// Job files, command lines, request files: what the user wrote.
+/// An error in what the user wrote: a job file, a command line, a request file.
 class ConfigError : public Error {
  public:
   explicit ConfigError(const std::string& message) : Error(ExitCode::kConfig, message) {}
 };
 
-/// Model folders: config.json, safetensors, and the output folder they are exported to.
+/// An error in a model folder (config.json, safetensors), or in the output folder that a model is exported to.
 class CheckpointError : public Error {
  public:
   explicit CheckpointError(const std::string& message) : Error(ExitCode::kCheckpoint, message) {}
@@ -45,25 +45,25 @@ class TokenizerError : public Error {
   explicit TokenizerError(const std::string& message) : Error(ExitCode::kCheckpoint, message) {}
 };
 
-/// Devices and memory.
+/// An error of devices or memory.
 class PlacementError : public Error {
  public:
   explicit PlacementError(const std::string& message) : Error(ExitCode::kPlacement, message) {}
 };
 
-/// Algebra that has no answer (a matrix that is not definite), and `accept:` thresholds that were not met.
+/// Algebra without a solution (a matrix that is not positive definite), or `accept:` thresholds that were not met.
 class NumericError : public Error {
  public:
   explicit NumericError(const std::string& message) : Error(ExitCode::kNumeric, message) {}
 };
 
-/// Whoever asked for the work ended it: Reporter::cancel().
+/// The caller cancelled the work by Reporter::cancel().
 class Cancelled : public Error {
  public:
   Cancelled() : Error(ExitCode::kCancelled, "cancelled") {}
 };
 
-/// Another rank failed, died or stalled: which one, on which host, in which stage, and what it said.
+/// Another rank failed, died or stalled. The message says which rank, on which host, in which stage, and its error.
 class CollectiveError : public Error {
  public:
   explicit CollectiveError(const std::string& message) : Error(ExitCode::kCollective, message) {}

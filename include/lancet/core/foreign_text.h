@@ -1,4 +1,4 @@
-// What is no text: files of other kinds, whatever their names end in, and bytes that no text has.
+// Recognises files that are not text, whatever their extension, and bytes that are not UTF-8.
 #pragma once
 
 #include <cstdint>
@@ -8,20 +8,20 @@
 
 namespace lancet {
 
-/// What a file that is no text of UTF-8 most likely is, and what to do: "is compressed by gzip: unpack it first
-/// (gunzip)". nullopt: it may be text. The first bytes say it.
+/// Says what kind of file `text` most likely is if it is not UTF-8 text, and what to do: "is compressed by gzip: unpack
+/// it first (gunzip)". Returns nullopt if it may be text. Decides by the first bytes.
 std::optional<std::string> foreign_file(std::string_view text);
 
-/// A byte that is no UTF-8, or 0.
+/// A byte that is not valid UTF-8, or a zero byte.
 struct BadByte {
   int64_t line = 1;
   unsigned value = 0;
 
-  /// "the byte 233 is no UTF-8: save the file as UTF-8".
+  /// Returns "the byte 233 is no UTF-8: save the file as UTF-8".
   std::string text() const;
 };
 
-/// The first one.
+/// Returns the first such byte.
 std::optional<BadByte> find_bad_byte(std::string_view text);
 
 }  // namespace lancet

@@ -1,4 +1,4 @@
-// Content keys: XXH3-128 over everything that a result depends on. Never names, never dates.
+// Content hashes: XXH3-128 over everything that a result depends on. Names and dates are never hashed.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace lancet {
 
-/// Order matters; every `add` also adds its length, so that ("ab", "c") and ("a", "bc") differ.
+/// Hashes a sequence of values. Order matters. Every `add` also adds its length, so ("ab", "c") and ("a", "bc") differ.
 class ContentHash {
  public:
   ContentHash();
@@ -22,10 +22,11 @@ class ContentHash {
   ContentHash& add(std::span<const std::byte> bytes);
   ContentHash& add(std::string_view text);
   ContentHash& add(int64_t number);
-  /// Adds `length` bytes as add() of one span; `read` copies them, from an offset on, into the pieces that it is given.
+  /// Adds `length` bytes, with the same result as add() of one span. `read` copies the bytes from `offset` into
+  /// `piece`.
   ContentHash& add(uint64_t length, const std::function<void(uint64_t offset, std::span<std::byte> piece)>& read);
 
-  /// 32 lower-case hexadecimal digits.
+  /// Returns 32 lower-case hexadecimal digits.
   std::string hex() const;
 
  private:

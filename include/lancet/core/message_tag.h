@@ -1,4 +1,4 @@
-// A tag that only who knows a secret can give to a text: SipHash-2-4 (Aumasson, Bernstein 2012).
+// Authenticates a text: only who knows the secret can compute its tag. SipHash-2-4 (Aumasson, Bernstein 2012).
 #pragma once
 
 #include <array>
@@ -10,13 +10,13 @@ namespace lancet {
 
 using TagKey = std::array<uint64_t, 2>;
 
-/// Makes a key of a secret that nobody can guess: made by random_secret(), or as good.
+/// Derives a key from a secret that nobody can guess: one of random_secret(), or one as strong.
 TagKey tag_key(std::string_view secret);
 
-/// 64 bits.
+/// Returns the tag, 64 bits.
 uint64_t tag_of(const TagKey& key, std::string_view text);
 
-/// 32 hexadecimal digits from the system's generator. Throws: Error when it gives none.
+/// Returns 32 hexadecimal digits from the system's random generator. Throws: Error if the generator fails.
 std::string random_secret();
 
 }  // namespace lancet

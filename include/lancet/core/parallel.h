@@ -1,5 +1,5 @@
-// Independent pieces of work by several threads. at::parallel_for is none: its loop is a template that has threads only
-// in files compiled with -fopenmp, and ours are not.
+// Runs independent pieces of work in several threads. at::parallel_for cannot do this: its loop is a template that uses
+// threads only in files compiled with -fopenmp, and lancet's files are compiled without it.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +7,8 @@
 
 namespace lancet {
 
-/// `work`(0) ... `work`(count - 1), each once, by at most `most_threads` threads (at least one: the caller's), in any
-/// order. The first error is thrown once no thread works any more; what has not begun by then is left out.
+/// Calls `work`(0) ... `work`(count - 1), each once, in any order, on at most `most_threads` threads (at least one: the
+/// caller's). After an error no further piece begins. The first error is thrown when all threads have ended.
 void for_each_in_parallel(size_t count, size_t most_threads, const std::function<void(size_t)>& work);
 
 }  // namespace lancet

@@ -1,4 +1,4 @@
-// How far a stage of work is, for the reporter of the thread that begins it.
+// The progress of a stage of work. It is reported to the reporter of the thread that begins the stage.
 #pragma once
 
 #include <cstdint>
@@ -14,17 +14,17 @@
 
 namespace lancet {
 
-// A sign of life. When nothing was told for a minute although a stage is under way, a line says which stage, how far
-// it is and for how long it has run: a long solve must not look like a hang.
+// A heartbeat. If a stage is under way and nothing was reported for a minute, a line names the stage, how far it is and
+// how long it has run, so that a long solve does not look like a hang.
 
-/// How long nothing may be told.
+/// Seconds without a report after which the heartbeat reports.
 inline constexpr double kHeartbeatSeconds = 60.0;
 
-/// Speaks for a stage from a thread of its own until it is destroyed; of several that live, the youngest speaks. It
-/// speaks to the reporter of the thread that makes it, and not where that wants no progress.
+/// Reports a stage from a thread of its own until it is destroyed. If several heartbeats live, only the youngest
+/// reports. It reports to the reporter of the thread that creates it, unless that reporter wants no progress.
 class Heartbeat {
  public:
-  /// `now`: how far the stage is; the time is added to its line. Called from another thread.
+  /// `now` returns how far the stage is; the heartbeat adds the time to its line. It is called from another thread.
   explicit Heartbeat(std::function<StageProgress()> now);
   ~Heartbeat();
   Heartbeat(const Heartbeat&) = delete;
@@ -40,7 +40,7 @@ class Heartbeat {
   std::jthread thread_;  // last: it uses the rest
 };
 
-/// A stage that has no Progress of its own, or only for parts of it.
+/// A heartbeat for a stage that has no Progress, or has one only for parts of its work.
 class StageHeartbeat {
  public:
   explicit StageHeartbeat(const std::string& name)
@@ -50,35 +50,36 @@ class StageHeartbeat {
   Heartbeat heartbeat_;
 };
 
-/// Progress of one stage: "values  64/100 requests  step 120/200  3.1/s  12 s left". Told as often as the reporter
-/// wants it (ProgressStyle). Without any progress for a minute a heartbeat is shown. The last line says how long the
-/// stage took. How much time is left is said throughout, by the pace of late (WorkPace): after two seconds when a
-/// twentieth is done, after ten seconds in any case. Every step is a Reporter::step(): a stage that is cancelled ends
-/// there.
+/// Reports the progress of one stage: "values  64/100 requests  step 120/200  3.1/s  12 s left". The reporter decides
+/// how often it is called (ProgressStyle). After a minute without progress a heartbeat is shown. The last line says how
+/// long the stage took. The line shows the time left, estimated from the recent rate (WorkPace): from two seconds on if
+/// a twentieth of the work is done, from ten seconds on in any case. Every step calls Reporter::step(), so a cancelled
+/// stage ends there.
 class Progress {
  public:
-  /// total 0: unknown. `note`: as note(), from the first line on.
+  /// `total` 0: unknown. `note`: the text of note(), shown from the first line on.
   Progress(std::string stage, int64_t total, std::string unit, std::string note = {});
-  ~Progress();  ///< finishes
+  ~Progress();  ///< calls finish()
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// Counts more work as done. Any thread may call it.
+  /// Counts more work as done. May be called from any thread.
   void advance(int64_t done = 1);
   void set(int64_t done);
-  /// Work done before this run, which began just now: it counts as done, but says nothing about the rate.
+  /// Counts work that was done before this run, which begins now. It counts as done but does not enter the rate.
   void skip(int64_t done);
-  /// The work as pieces that take about equally long, for a stage whose `total` is not done evenly: the time left is
-  /// taken from them. `name`: shown too, "step 12/250"; empty: not shown.
+  /// Divides the work into pieces that take about equally long, for a stage whose `total` is not done evenly. The time
+  /// left is estimated from the pieces. `name` is shown, "step 12/250"; if it is empty, the pieces are not shown.
   void measure_by(std::string name, int64_t pieces);
-  /// More pieces than that, or fewer, turn out to be the work of this run.
+  /// Adds to the number of pieces of this run; a negative number reduces it.
   void expect_pieces(int64_t more);
-  /// The time left is taken from what this says is done and left, in a unit of its own: for work of which less, or
-  /// more, may turn out to be needed. Called from any thread, also from another one's step, until finish().
+  /// Takes the time left from the result of `work`, in a unit of its own, for work whose amount may turn out smaller or
+  /// larger. `work` is called from any thread, also during a step of another thread, until finish().
   void estimate_by(std::function<WorkSoFar()> work);
-  /// Pieces that turned out not to be needed count as done too: as many will be spared by the rest of the work.
+  /// Counts pieces as done. Pieces that turned out not to be needed count too: the estimate assumes that the rest of
+  /// the work saves as many.
   void advance_pieces(int64_t done = 1);
-  /// Replaces the tail of the line: "loss 0.31".
+  /// Replaces the text at the end of the line: "loss 0.31".
   void note(std::string text);
   void finish();
 
@@ -86,7 +87,7 @@ class Progress {
   void draw();
   StageProgress now() const;
   std::string line() const;
-  /// Returns the work of this run; none is left where its end is not known.
+  /// Returns the work of this run. Nothing is left if the end is unknown.
   WorkSoFar work() const;
 
   std::string stage_;
@@ -104,11 +105,11 @@ class Progress {
   StageTime drawn_{};
   WorkPace pace_{begun_};
   std::function<WorkSoFar()> estimate_;
-  std::mutex mutex_;  ///< guards all that changes
+  std::mutex mutex_;  ///< guards all members that change
   std::optional<Heartbeat> heartbeat_;
 };
 
-/// "850 ms", "12.3 s", "4 min 10 s", "2 h 05 min".
+/// Returns "850 ms", "12.3 s", "4 min 10 s", "2 h 05 min".
 std::string duration_text(double seconds);
 
 }  // namespace lancet

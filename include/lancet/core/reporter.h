@@ -1,5 +1,6 @@
-// Who is told what work does, and who may end it. A Reporter is passed in where work begins (ReporterScope); from there
-// on it is this thread's, and that of the threads which the work starts. Two pieces of work in one process have two.
+// Receives the messages and the progress of work, and can cancel it. A caller passes a Reporter in where work begins
+// (ReporterScope). From there on it is the reporter of this thread and of the threads that the work starts. Two pieces
+// of work in one process can have two reporters.
 #pragma once
 
 #include <atomic>
@@ -12,57 +13,59 @@
 
 namespace lancet {
 
-// The time as stages of work see it.
+// The clock of stages of work.
 
 using StageTime = std::chrono::steady_clock::time_point;
 
 StageTime stage_now();
 
-/// Replaces the clock for tests; null: the steady clock again. Set while no stage lives.
+/// Replaces the clock in tests; null restores the steady clock. Call it only while no stage lives.
 void set_stage_clock(StageTime (*clock)());
 
 class Heartbeat;
 
 enum class LogLevel { kInfo, kWarning, kError };
 
-/// How far a stage is.
+/// How far a stage has got.
 struct StageProgress {
   std::string stage = {};  ///< "values"
   int64_t done = 0;        ///< part of `total`
   int64_t total = 0;       ///< 0: unknown
   std::string unit = {};   ///< "requests"; empty: the stage does not count
-  std::string line = {};   ///< line for people with all that is known: "values  64/100 requests  3.1/s  12 s left"
+  std::string line = {};   ///< a line for people with all of this: "values  64/100 requests  3.1/s  12 s left"
   bool is_finished = false;
 };
 
-/// How often progress is told.
+/// How often progress is reported.
 enum class ProgressStyle {
   kNone,
-  kLines,  ///< a line when a stage begins to take long (10 s), every 10 s from then, and at its end
+  kLines,  ///< a line when a stage has run for 10 s, then every 10 s, and at its end
   kLive    ///< a line when a stage begins, then at most 10 times a second, and at its end
 };
 
-/// What is overridden is called from any thread, one call at a time. It must not throw, nor report anything itself.
+/// The overridden functions are called from any thread, one call at a time. They must not throw or report anything
+/// themselves.
 class Reporter {
  public:
   virtual ~Reporter() = default;
 
-  /// Looked at whenever progress is made.
+  /// Read whenever progress is made.
   virtual ProgressStyle progress_style() const { return ProgressStyle::kLive; }
 
   void log(LogLevel level, std::string_view text);
   void show(const StageProgress& progress);
 
-  /// Work that reports here ends at its next step with Cancelled. From any thread, also from within a call.
+  /// Cancels: work that reports here ends with Cancelled at its next step. May be called from any thread, also from
+  /// within an overridden function.
   void cancel() { is_cancelled_ = true; }
-  /// What begins from here on runs.
+  /// Ends the cancelled state: work that begins from now on runs.
   void resume() { is_cancelled_ = false; }
   bool is_cancelled() const { return is_cancelled_; }
 
-  /// Says that work of any kind got on, for whoever watches for stalls.
+  /// Counts a step of work of any kind, for a watchdog that looks for stalls.
   void count_step() { steps_.fetch_add(1, std::memory_order_relaxed); }
   int64_t steps() const { return steps_.load(std::memory_order_relaxed); }
-  /// count_step() where work can be cancelled. Throws: Cancelled.
+  /// Calls count_step() at a place where work can be cancelled. Throws: Cancelled.
   void step();
 
  protected:
@@ -76,17 +79,17 @@ class Reporter {
 
   std::atomic<bool> is_cancelled_{false};
   std::atomic<int64_t> steps_{0};
-  std::mutex calls_;                          ///< held while one of the above runs
-  std::mutex mutex_;                          ///< guards what follows
-  StageTime told_{};                          ///< time at which it was told something last
-  std::vector<const Heartbeat*> heartbeats_;  ///< those that live, the oldest first
+  std::mutex calls_;                          ///< held while an overridden function runs
+  std::mutex mutex_;                          ///< guards the members below
+  StageTime told_{};                          ///< time of the last report
+  std::vector<const Heartbeat*> heartbeats_;  ///< live heartbeats, the oldest first
 };
 
-/// This thread's; the process's stderr (stderr_reporter()) where none was passed in.
+/// Returns this thread's reporter; stderr_reporter() if none was passed in.
 Reporter& reporter();
 
-/// Makes `to` this thread's reporter until its end. A thread that is started within takes it on with a scope of its
-/// own.
+/// Makes `to` this thread's reporter until the scope ends. A thread that is started within the scope needs a scope of
+/// its own.
 class ReporterScope {
  public:
   explicit ReporterScope(Reporter& to);
@@ -98,29 +101,29 @@ class ReporterScope {
   Reporter* before_;
 };
 
-// What work says to this thread's reporter.
+// These report to this thread's reporter.
 void log_line(std::string_view text);
 void log_warning(std::string_view text);
 void log_error(std::string_view text);
 
-/// Reporter::step(), of whatever may take long and has no Progress. Throws: Cancelled.
+/// Calls Reporter::step(), for work that may take long and has no Progress. Throws: Cancelled.
 void count_progress();
 
-// Reports to the process's stderr: stdout is for results. On a terminal one line is redrawn; elsewhere there are plain
-// lines at intervals.
+// Reports to the process's stderr, since stdout is for results. On a terminal one line is redrawn; elsewhere plain
+// lines are written at intervals.
 
 enum class Verbosity {
   kQuiet,  ///< warnings and errors alone
   kNormal
 };
 
-/// Texts are shown as visible_text(). There is one: stderr is the process's.
+/// Shows texts as visible_text() returns them. There is one instance, since a process has one stderr.
 class StderrReporter final : public Reporter {
  public:
   void set_verbosity(Verbosity verbosity) { verbosity_ = verbosity; }
   Verbosity verbosity() const { return verbosity_; }
 
-  /// What errors begin with: "lancet: error: ".
+  /// Sets the prefix of errors: "lancet: error: ".
   void set_error_prefix(std::string prefix);
 
   ProgressStyle progress_style() const override;
@@ -133,7 +136,7 @@ class StderrReporter final : public Reporter {
   friend StderrReporter& stderr_reporter();
   StderrReporter() = default;
 
-  /// A line that is being redrawn makes room for a whole one.
+  /// Writes a whole line; it first clears a line that is being redrawn.
   void write_line(std::string_view text);
   void redraw(std::string_view text);
 

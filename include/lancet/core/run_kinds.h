@@ -1,24 +1,24 @@
-// What a job chooses of how it is run, for those who read it and those who run it.
+// The choices of a job about how it runs, shared by the code that reads the job and the code that runs it.
 #pragma once
 
 #include <cstdint>
 
 namespace lancet {
 
-/// Place of second moments, factors and solves, and of edited weights as they are exactly.
+/// Where second moments, factors and solves are, and the exact copies of edited weights.
 enum class SolveOn {
   kAuto,    ///< devices, unless they are too small
-  kDevice,  ///< each with its layer
+  kDevice,  ///< each on the device of its layer
   kHost
 };
 
-/// How steps that repeat are launched on a device.
+/// How repeated steps are launched on a device.
 enum class LaunchMode {
   kEachOperation,
-  kGraph  ///< all of a step at once
+  kGraph  ///< all operations of a step at once (a CUDA graph)
 };
 
-/// Which of the ranks on this host a process is.
+/// The place of a process among the ranks on this host.
 struct HostShare {
   int64_t rank = 0;
   int64_t size = 1;

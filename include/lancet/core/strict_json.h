@@ -1,4 +1,4 @@
-// JSON of files from elsewhere. nlohmann alone keeps the last of two equal keys without a word and nests without limit.
+// Parses JSON files of others. nlohmann alone silently keeps the last of two equal keys and has no limit on nesting.
 #pragma once
 
 #include <cstdint>
@@ -10,47 +10,49 @@
 
 namespace lancet {
 
-/// What is wrong with the text; callers add the place and throw their own kind.
+/// Describes what is wrong with the text. Callers add the place and throw their own kind of error.
 class JsonProblem : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// How deep a file may nest that holds lists of objects of plain values, with room for what nobody foresaw.
+/// The nesting depth allowed for files that hold lists of objects of plain values, with a wide margin.
 inline constexpr int kUsualJsonDepth = 64;
 
-/// Throws: JsonProblem "not valid JSON: ..." for text that is not JSON; for a key that stands twice in an object; for
-/// nesting deeper than `max_depth`.
+/// Parses JSON. Throws: JsonProblem "not valid JSON: ..." for text that is not JSON; for a key that appears twice in an
+/// object; for nesting deeper than `max_depth`.
 nlohmann::json parse_strict_json(std::string_view text, int max_depth = kUsualJsonDepth);
-/// Parses likewise, but with keys in the order of the text; also for an object of more than 65,536 keys.
+/// Parses as parse_strict_json() does, but keeps the keys in the order of the text. Also for an object of more than
+/// 65,536 keys.
 nlohmann::ordered_json parse_ordered_json(std::string_view text, int max_depth = kUsualJsonDepth);
 
-/// Parse likewise what is an object. Throw: JsonProblem "another kind of value" too.
+/// Parse as the functions above do, but require an object. Throw: JsonProblem "another kind of value" too.
 nlohmann::json parse_json_object(std::string_view text);
 nlohmann::ordered_json parse_ordered_object(std::string_view text);
 
-/// A key, and the number of the outermost list's element that it lies in.
+/// Gets a repeated key, and the index of the outermost list's element that contains it.
 using OnRepeatedKey = std::function<void(const std::string& key, int64_t element)>;
-/// Parses likewise, but tells of a key that stands twice in an object; its last value is kept.
+/// Parses as parse_ordered_json() above does, but reports a key that appears twice in an object and keeps its last
+/// value.
 nlohmann::ordered_json parse_ordered_json(std::string_view text, int max_depth, const OnRepeatedKey& on_repeated);
 
-/// "the key 'prompt' stands twice in one object".
+/// Returns "the key 'prompt' stands twice in one object".
 std::string repeated_key_text(std::string_view key);
 
-/// nlohmann's words without their tag, on one line: "not valid JSON: parse error at line 3, column 5: ...".
+/// Returns nlohmann's message without its tag, on one line: "not valid JSON: parse error at line 3, column 5: ...".
 std::string invalid_json_text(std::string_view words);
 
-/// Text of a file on one line of a message: control characters replaced, cut when long.
+/// Returns a file's text on one line for a message: control characters are replaced, and a long text is cut.
 std::string printable(std::string_view text);
 
-// The numbers that JSON cannot say, in a config.json: Python's json writes and reads them bare, transformers since its
-// version 5 as objects.
+// Numbers of a config.json that JSON cannot express. Python's json writes and reads them bare; transformers, since
+// version 5, writes them as objects.
 
-/// JSON with each bare Infinity, -Infinity and NaN as {"__float__": "Infinity"}, so that strict readers take it. Text
-/// without any, also what is no JSON, stays as it is.
+/// Returns JSON in which each bare Infinity, -Infinity and NaN is written as {"__float__": "Infinity"}, so that strict
+/// parsers accept it. Text without such numbers stays as it is, also if it is not JSON.
 std::string bare_floats_as_objects(std::string_view json);
 
-/// The way back: each {"__float__": "Infinity"} bare, in JSON of whatever layout.
+/// Reverses it: writes each {"__float__": "Infinity"} bare, in JSON of any layout.
 std::string objects_as_bare_floats(std::string_view json);
 
 }  // namespace lancet

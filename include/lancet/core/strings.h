@@ -13,7 +13,7 @@
 
 namespace lancet {
 
-/// Appends what a stream would print: without one where it is text or a whole number, which it is nearly always.
+/// Appends what a stream would print. Text and whole numbers, the usual case, are appended without a stream.
 template <typename Part>
 void append_text(std::string& text, const Part& part) {
   if constexpr (std::is_convertible_v<const Part&, std::string_view>) {
@@ -29,7 +29,7 @@ void append_text(std::string& text, const Part& part) {
   }
 }
 
-/// Everything in one string: cat("layer ", 3, " of ", 8).
+/// Concatenates all parts: cat("layer ", 3, " of ", 8).
 template <typename... Parts>
 std::string cat(const Parts&... parts) {
   std::string text;
@@ -37,66 +37,68 @@ std::string cat(const Parts&... parts) {
   return text;
 }
 
-/// "a, b, c".
+/// Returns "a, b, c".
 std::string join(std::span<const std::string> parts, std::string_view separator = ", ");
 
-/// "[4096, 14336]".
+/// Returns "[4096, 14336]".
 std::string shape_text(std::span<const int64_t> shape);
 
-/// "14.7 MB": powers of 1000, one decimal.
+/// Returns "14.7 MB": powers of 1000, one decimal.
 std::string bytes_text(uint64_t bytes);
 
-/// "14.7 GiB": powers of 1024, one decimal.
+/// Returns "14.7 GiB": powers of 1024, one decimal.
 std::string binary_bytes_text(uint64_t bytes);
 
-/// The number that all of `text` is, digits after a minus sign perhaps; nullopt otherwise, or beyond 64 bits.
+/// Parses all of `text` as a whole number: digits, with an optional minus sign. Returns nullopt for other text and for
+/// numbers beyond 64 bits.
 std::optional<int64_t> parse_whole_number(std::string_view text);
 
-/// Bytes of "80GiB", "1.5 TiB", "20GB", "512MB", "4096B"; nullopt for what is no positive number with one of the units
-/// B, kB, MB, GB, TB (powers of 1000), KiB, MiB, GiB, TiB (powers of 1024).
+/// Parses a size: "80GiB", "1.5 TiB", "20GB", "512MB", "4096B". Returns nullopt unless it is a positive number with one
+/// of the units B, kB, MB, GB, TB (powers of 1000), KiB, MiB, GiB, TiB (powers of 1024).
 std::optional<int64_t> parse_bytes(std::string_view text);
 
-/// White space of ASCII.
+/// The white space of ASCII.
 inline constexpr std::string_view kAsciiWhiteSpace = " \t\n\r\f\v";
 
-/// Whether the text has nothing but white space.
+/// Returns whether the text is empty or only white space.
 bool is_blank(std::string_view text);
 
-/// The parts between separators, without the blanks around them: "a, b" -> {"a", "b"}.
+/// Returns the parts between separators, without spaces around them: "a, b" -> {"a", "b"}.
 std::vector<std::string> split(std::string_view text, char separator);
 
-/// Returns at most `longest_bytes` of `text`, never cut inside a UTF-8 character; "..." follows where something is
-/// missing.
+/// Returns at most `longest_bytes` of `text`, never cut inside a UTF-8 character. If text was cut, "..." is added.
 std::string excerpt(std::string_view text, size_t longest_bytes);
 
-/// The text as a field of a CSV line (RFC 4180): in quotes where it has to be.
+/// Returns the text as a field of a CSV line (RFC 4180), quoted where necessary.
 std::string csv_field(std::string_view text);
 
-/// The candidate that a misspelt `word` most likely meant (edit distance <= 1 + length / 3); empty when none is near.
+/// Returns the candidate that a misspelt `word` most likely means (edit distance <= 1 + length / 3); empty if none is
+/// near.
 std::string nearest(std::string_view word, std::span<const std::string> candidates);
 
-// Figures and texts as people read them, everywhere alike: counts and shares in sentences, texts in tables.
+// Numbers and texts for people, in the same format everywhere: counts and shares in sentences, texts in tables.
 
-/// "1,200".
+/// Returns "1,200".
 std::string count_text(size_t count);
 
-/// "1 request", "1,200 requests".
+/// Returns "1 request", "1,200 requests".
 std::string counted(size_t count, std::string_view what);
 
-/// "54.5 %".
+/// Returns "54.5 %".
 std::string percent(double share);
 
-/// Three digits: "0.00412", "12.3", "1.5e+09".
+/// Returns three significant digits: "0.00412", "12.3", "1.5e+09".
 std::string short_number(double number);
 
-/// "54.5 %, expected at least 90 %": a share that missed its threshold, with as many digits as that takes.
+/// Returns "54.5 %, expected at least 90 %" for a share below its threshold, with as many digits as show the
+/// difference.
 std::string shortfall_text(double share, double threshold);
 
-/// A text of the user's or the model's as csv_field() has it; after a ' where a spreadsheet would run it as a formula
-/// (it begins with = + - @, a tab or a carriage return).
+/// Returns a text of the user or the model as csv_field() does. Puts a ' before a text that a spreadsheet would run as
+/// a formula (one that begins with = + - @, a tab or a carriage return).
 std::string csv_text(std::string_view text);
 
-// One UTF-8 character after another, strictly.
+// Strict reading of UTF-8, one character after another.
 
 inline constexpr std::string_view kReplacementCharacter = "\xEF\xBF\xBD";  // U+FFFD
 
@@ -105,31 +107,31 @@ struct CodePoint {
   size_t bytes = 0;  ///< 0: no valid code point begins here
 };
 
-/// No surrogates, no overlong forms, nothing above U+10FFFF. `at`: within `text`.
+/// Decodes the code point at `at`, which must lie within `text`. Rejects surrogates, overlong forms and values above
+/// U+10FFFF.
 CodePoint decode_utf8_at(std::string_view text, size_t at);
 
-/// How long a character is that begins with `lead`; 0: none does.
+/// Returns how many bytes a character has that begins with `lead`; 0: no character begins with it.
 size_t announced_utf8_bytes(char lead);
 
-/// Byte position of the first byte that is not part of valid UTF-8.
+/// Returns the position of the first byte that is not part of valid UTF-8.
 std::optional<size_t> first_invalid_utf8(std::string_view text);
 
-/// Whether the byte is no later part of a character.
+/// Returns whether the byte is not a continuation byte of UTF-8.
 constexpr bool begins_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) != 0x80; }
 
 size_t count_characters(std::string_view text);
 
-/// Bytes of the first `count` characters; all of the text's where it has fewer.
+/// Returns the bytes of the first `count` characters; all bytes of `text` if it has fewer characters.
 size_t bytes_of_characters(std::string_view text, size_t count);
 
-// Text of files and models on its way to a person: a terminal must not obey it.
+// Text of files and models that is shown to a person: it must not control the terminal.
 
-/// The text with every control character but line breaks and tabs, and every mark that turns the direction of writing,
-/// spelt out as JSON does ("\u001b"), so that a JSON document stays the same document. A byte that is no UTF-8 becomes
-/// U+FFFD.
+/// Escapes every control character but line breaks and tabs, and every mark that changes the direction of writing, as
+/// JSON does ("\u001b"), so that a JSON document keeps its meaning. A byte that is not UTF-8 becomes U+FFFD.
 std::string visible_text(std::string_view text);
 
-/// Bytes of `text` before a last character whose end is still missing: what visible_text() can be given by itself.
+/// Returns how many bytes of `text` come before a last, incomplete character: these can be passed to visible_text().
 size_t whole_characters(std::string_view text);
 
 }  // namespace lancet

@@ -1,4 +1,4 @@
-// What sockets that listen have in common.
+// What listening sockets share.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,15 @@ struct FreeAddresses {
 };
 using AddressList = std::unique_ptr<addrinfo, FreeAddresses>;
 
-/// Addresses to listen at that `host` names. `problem`: 0, or an error of gai_strerror(), and there is no list.
+/// Returns the addresses of `host` to listen at. `problem` is 0, or an error code of gai_strerror(); then there is no
+/// list.
 AddressList own_addresses(const std::string& host, int64_t port, int& problem);
 
-/// A socket that listens there, closed in programs that are started. `backlog`: connections that may wait. -1: errno
-/// says why there is none.
+/// Returns a socket that listens at the address and is closed in started programs (close-on-exec). `backlog`: the
+/// number of connections that may wait. Returns -1 on failure; errno says why.
 int listen_at(const addrinfo& address, int backlog);
 
-/// Throws: std::system_error.
+/// Returns the port of a socket. Throws: std::system_error.
 int64_t port_of(int descriptor);
 
 }  // namespace lancet

@@ -1,4 +1,4 @@
-// Files of text, whole or piece by piece. Nothing that is opened can hang, and nothing is read without end.
+// Reads text files, whole or piece by piece. Opening a file never hangs, and the amount that is read is limited.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,14 @@
 
 namespace lancet {
 
-/// Why a file cannot be read: "No such file or directory". Callers say which file, as an error of their own.
+/// Says why a file cannot be read: "No such file or directory". Callers name the file in an error of their own.
 class FileProblem : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// A regular file, or one of the process's own descriptors, as a shell names them: /dev/stdin, /dev/fd/N. Others' pipes
-/// and devices are refused: one without a writer would never end. What a signal interrupts is tried again.
+/// A regular file, or one of the process's own descriptors, by the names of the shell: /dev/stdin, /dev/fd/N. Other
+/// pipes and devices are refused, since one without a writer would never end. Interrupted reads are repeated.
 class OpenFile {
  public:
   /// Throws: FileProblem.
@@ -25,10 +25,10 @@ class OpenFile {
   OpenFile(const OpenFile&) = delete;
   OpenFile& operator=(const OpenFile&) = delete;
 
-  /// 0: not a regular file.
+  /// Returns the size; 0 if it is not a regular file.
   uint64_t size_bytes() const { return size_bytes_; }
 
-  /// How many bytes there were; 0 at the end. Throws: FileProblem.
+  /// Reads and returns the number of bytes; 0 at the end. Throws: FileProblem.
   size_t read(std::span<char> to);
 
  private:
@@ -36,7 +36,7 @@ class OpenFile {
   uint64_t size_bytes_ = 0;
 };
 
-/// All of an OpenFile. Throws: FileProblem, also for more than `most_bytes`.
+/// Reads a whole file with OpenFile. Throws: FileProblem, also for more than `most_bytes`.
 std::string load_text(const std::filesystem::path& path, uint64_t most_bytes);
 
 }  // namespace lancet

@@ -1,4 +1,4 @@
-// How long work still takes, by what was measured of it so far. Pure arithmetic: the time is handed in.
+// Estimates how long work still takes from its progress so far. Pure arithmetic: callers pass the time.
 #pragma once
 
 #include <cstdint>
@@ -12,21 +12,22 @@ namespace lancet {
 
 double seconds_between(StageTime from, StageTime to);
 
-/// Work in any unit whose pieces take about equally long: steps, tokens, bytes.
+/// The amount of work, in any unit whose pieces take about equally long: steps, tokens, bytes.
 struct WorkSoFar {
   double done = 0;
   double left = 0;
 };
 
-/// How fast work goes. What was done lately counts: a machine may become busy, and the first piece has set-up in it.
+/// Estimates the rate of work from recent progress only: a machine may become busy, and the first piece includes
+/// set-up.
 class WorkPace {
  public:
   explicit WorkPace(StageTime begun) : marks_{{begun, 0}} {}
 
-  /// Notes how much is done at a time; to be called whenever more is.
+  /// Records how much is done at a time. Call it whenever more is done.
   void note(StageTime now, double done);
 
-  /// Seconds that the work still takes; nullopt: too little was measured to say, or nothing is left.
+  /// Returns the seconds that the work still takes; nullopt if too little was measured, or if nothing is left.
   std::optional<double> seconds_left(StageTime now, const WorkSoFar& work) const;
 
  private:
@@ -34,26 +35,26 @@ class WorkPace {
     StageTime when;
     double done;
   };
-  std::vector<Mark> marks_;  ///< the begin, then the younger ones in order
+  std::vector<Mark> marks_;  ///< the beginning, then the recent marks in order
 };
 
-/// Items that take one step after another, at most so many, and of which some are over sooner: requests whose values
-/// are found, documents that a model ends. How many steps those under way and those that wait still take is expected by
-/// when the others were over (a life table: Kaplan and Meier 1958; beyond the longest item so far every step is as
-/// likely to be the last as any before). From any thread.
+/// Estimates the steps that are left of items that take one step after another, up to a maximum. Some items end sooner:
+/// requests whose values are found, documents that the model ends. The steps of running and waiting items are estimated
+/// from when other items ended (a life table: Kaplan and Meier 1958). Beyond the longest item so far, every step is as
+/// likely to be the last as any step before. May be called from any thread.
 class StepsAhead {
  public:
   StepsAhead(int64_t items, int64_t most_steps);
 
   void add_items(int64_t more);
-  /// The item takes its next step.
+  /// Notes that the item takes its next step.
   void step(int64_t item);
-  /// The item is over. One that has taken no step was no work at all: it says nothing about the others.
+  /// Notes that the item has ended. An item without any step needed no work and says nothing about the others.
   void end(int64_t item);
-  /// The item waits again, from its first step on.
+  /// Notes that the item waits again and restarts from its first step.
   void restart(int64_t item);
 
-  /// Steps.
+  /// Returns the work in steps.
   WorkSoFar work() const;
   int64_t count_under_way() const;
 
@@ -64,11 +65,11 @@ class StepsAhead {
     int64_t steps = 0;
   };
 
-  mutable std::mutex mutex_;  ///< guards all that follows
+  mutable std::mutex mutex_;  ///< guards the members below
   int64_t most_steps_;
   std::vector<Item> items_;
-  std::vector<int64_t> ran_;    ///< by number of the step, from 1 on: items that took it
-  std::vector<int64_t> ended_;  ///< likewise: items whose last it was
+  std::vector<int64_t> ran_;    ///< by the number of the step, from 1 on: how many items took it
+  std::vector<int64_t> ended_;  ///< by the number of the step, from 1 on: how many items ended with it
   int64_t done_ = 0;
 };
 

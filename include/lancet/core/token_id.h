@@ -1,4 +1,4 @@
-// A token's number in a vocabulary.
+// The index of a token in a vocabulary.
 #pragma once
 
 #include <cstdint>

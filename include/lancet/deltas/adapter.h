@@ -1,5 +1,5 @@
-// Changes of weights as a LoRA adapter (arXiv 2106.09685) in the files of PEFT: a pair of factors for each module, and
-// the configuration by which PEFT, and what reads its files, put them into a model.
+// Writes and reads changes of weights as a LoRA adapter (arXiv 2106.09685) in the files of PEFT: a pair of factors for
+// each module, and the configuration with which PEFT and other readers of its files apply them to a model.
 // Source of the format: huggingface/peft 0.21, utils/save_and_load.py, tuners/lora/config.py and layer.py,
 // tuners/tuners_utils.py (check_target_module_exists), utils/transformers_weight_conversion.py (experts).
 #pragma once
@@ -15,36 +15,38 @@
 
 namespace lancet {
 
-/// The ranks that programs which serve adapters take (vLLM, lora_config.py).
+/// The ranks that vLLM accepts for adapters (lora_config.py).
 inline constexpr int64_t kAdapterRanks[] = {1, 8, 16, 32, 64, 128, 256, 320, 512};
 
-/// The rank of a change is the least for which the nearest matrix of that rank differs by at most this share of the
-/// change's Frobenius norm: what f32 factors lose anyway.
+/// Defines the rank of a change: the least rank whose nearest matrix differs from the change by at most this share of
+/// the change's Frobenius norm. f32 factors lose as much anyway.
 inline constexpr double kRankTolerance = 1e-6;
 
-/// What becomes of a change of a higher rank than the adapter may have.
+/// What to do with a change whose rank is higher than the adapter's highest rank.
 enum class ExcessRank {
-  kRefuse,   ///< a ConfigError, which says what truncating would lose
-  kTruncate  ///< the nearest matrix of the highest rank takes its place
+  kRefuse,   ///< throws a ConfigError, which says what truncating would lose
+  kTruncate  ///< replaces it by the nearest matrix of the highest rank
 };
 
 struct AdapterOptions {
-  std::string base_model = {};  ///< `base_model_name_or_path`: a folder or a name of the hub
+  std::string base_model = {};  ///< `base_model_name_or_path`: a folder or a name on the Hugging Face Hub
   DType dtype = DType::kF32;    ///< type of the factors: F32, BF16 or F16
   int64_t largest_rank = 512;   ///< one of kAdapterRanks
   ExcessRank excess = ExcessRank::kRefuse;
 };
 
-/// What became of the changes of one module: of one weight, of several that are stored in one tensor, or of one expert.
+/// Describes how the changes of one module were written. A module is one weight, several weights that are stored in one
+/// tensor, or one expert.
 struct AdapterModule {
   std::string name = {};               ///< "model.layers.3.mlp.down_proj"
-  std::vector<WeightId> weights = {};  ///< that have a change in it
+  std::vector<WeightId> weights = {};  ///< the weights of the module that were changed
   int64_t directions = 0;              ///< sum of the ranks of the changes as they were given
   int64_t numeric_rank = 0;            ///< rank of their sum, by kRankTolerance
   double norm = 0;                     ///< Frobenius norm of their sum
-  double lost_norm = 0;  ///< norm of their sum less what the file holds: by truncation and by the factors' type
+  /// Norm of the difference between the sum and the file: from truncation and from the factors' type.
+  double lost_norm = 0;
 
-  /// 0 for a change of zeros.
+  /// Returns 0 for a change of zeros.
   double relative_loss() const { return norm > 0 ? lost_norm / norm : 0; }
 };
 
@@ -56,49 +58,50 @@ struct AdapterReport {
 
 inline constexpr const char* kAdapterWeights = "adapter_model.safetensors";
 inline constexpr const char* kAdapterConfig = "adapter_config.json";
-/// Key of adapter_config.json that says where the model lay.
+/// The key of adapter_config.json for the place of the base model.
 inline constexpr const char* kAdapterBase = "base_model_name_or_path";
 
-/// Whether a folder holds an adapter and no model.
+/// Returns whether a folder holds an adapter and no model.
 bool is_adapter(const std::filesystem::path& folder);
 
-/// Why write_adapter() refuses changes of the weight; empty: it takes them.
+/// Returns why write_adapter() refuses changes of the weight; empty if it accepts them.
 std::string why_not_in_adapter(const ModelConfig& config, WeightId id);
 
 /// Writes adapter_model.safetensors and adapter_config.json into the existing folder. Each module has
 /// `base_model.model.MODULE.lora_A.weight` [r, in] and `.lora_B.weight` [out, r] in the orientation of a linear layer,
-/// whatever the checkpoint stores; their product is the sum of the changes, scaling is 1. r is the same everywhere: the
-/// least of kAdapterRanks that every module's change fits in, padded with zeros. Factors that fit stay as they are.
-/// Others, and dense changes, are factored again in f64 (a QR of either side, an SVD of the core between them), the
-/// singular values' square roots on both sides.
+/// whatever the checkpoint's layout. Their product is the sum of the changes; the scaling is 1. r is the same for all
+/// modules: the least of kAdapterRanks that fits every module's change, padded with zeros. Factors that fit are kept as
+/// they are. Other factors, and dense changes, are factored again in f64 (a QR of either side, an SVD of the core
+/// between them), with the square roots of the singular values on both sides.
 ///
-/// Weights that are parts of one tensor share its module: lora_B has zeros in the rows of the others. Experts have a
-/// module each, all of their layer, and with a gate or up projection come all three, zeros where nothing changes: PEFT
-/// stacks them. Down projections of experts in one tensor, and of families whose experts PEFT does not know by the
-/// files' names (Family::experts_parameter), have one pair, and stand in `target_parameters` (ParamWrapper in
-/// tuners/lora/layer.py): lora_A [experts * r, in], lora_B [out, r * experts], of each direction all experts'.
-/// `target_modules` are whole names, so that no other module is touched.
+/// Weights that are parts of one tensor share its module: lora_B has zeros in the rows of the other parts. Experts
+/// have a module each. Changing one expert writes modules for all experts of its layer, and a gate or up projection
+/// brings all three projections, with zeros for unchanged weights, because PEFT stacks them. Down projections in two
+/// cases have one pair for all experts and are listed in `target_parameters` (ParamWrapper in tuners/lora/layer.py): if
+/// the experts are stored in one tensor, and in families whose experts PEFT does not know by the files' names
+/// (Family::experts_parameter). Their shapes are lora_A [experts * r, in] and lora_B [out, r * experts]; the columns of
+/// lora_B are ordered by direction, then by expert. `target_modules` holds whole names, so that no other module is
+/// affected.
 ///
-/// Throws: ConfigError for what PEFT cannot load (embeddings, positions, vectors, routers and dense layers of models
-/// with experts, quantised experts in one tensor, gates and ups of experts by parameter, mixers' output projections
-/// where Family::refuses_mixer_lora, GPT-NeoX's head, whose name depends on transformers' version), each named, for
-/// options that are none, for changes that are all zero, and by ExcessRank::kRefuse; NumericError for numbers that are
-/// not finite or leave the factors' type; std::logic_error for changes of another shape than their weight's;
-/// CheckpointError when the disk refuses.
+/// Throws: ConfigError for what PEFT cannot load, each named (embeddings, positions, vectors, routers and dense layers
+/// of models with experts, quantised experts in one tensor, gate and up projections of experts by parameter, mixers'
+/// output projections where Family::refuses_mixer_lora, GPT-NeoX's head, whose name depends on transformers' version),
+/// for invalid options, for changes that are all zero, and by ExcessRank::kRefuse; NumericError for numbers that are
+/// not finite or exceed the range of the factors' type; std::logic_error for changes whose shape differs from their
+/// weight's; CheckpointError if writing fails.
 AdapterReport write_adapter(const std::filesystem::path& folder, const ModelConfig& config,
                             std::span<const WeightChanges> changes, const AdapterOptions& options);
 
-/// What read_adapter() would give of what write_adapter() would write. Throws: as write_adapter().
+/// Returns what read_adapter() would return for the files of write_adapter(). Throws: as write_adapter().
 std::vector<WeightChanges> changes_in_adapter(const ModelConfig& config, std::span<const WeightChanges> changes,
                                               const AdapterOptions& options);
 
-/// The changes that an adapter of PEFT makes, in model order, on the host, at least in f32, with the scaling
-/// (lora_alpha / r, or lora_alpha / sqrt(r) with use_rslora) in their left factors. Directions of zeros are left out,
-/// and so are weights without any other. Of experts whose ranks add up to a full one the change is dense.
-/// Throws: CheckpointError for files that are absent or damaged, or do not agree with each other or with the model's
-/// shapes; ConfigError for adapters that are whole and change what lancet does not know: modules that are not in the
-/// model's table, other methods than LoRA, DoRA, ranks or alphas by module, biases, modules to save and the like, each
-/// named.
+/// Reads the changes that a PEFT adapter makes, in model order, on the host, at least in f32. The scaling (lora_alpha /
+/// r, or lora_alpha / sqrt(r) with use_rslora) is multiplied into the left factors. Directions of zeros are left out,
+/// and so are weights that have only such directions. If the ranks of experts add up to the full rank, their change is
+/// dense. Throws: CheckpointError for files that are missing or damaged, or do not agree with each other or with the
+/// model's shapes; ConfigError, each named, for intact adapters that lancet does not support: modules that are not in
+/// the model's table, methods other than LoRA, DoRA, ranks or alphas by module, biases, modules to save and the like.
 std::vector<WeightChanges> read_adapter(const std::filesystem::path& folder, const ModelConfig& config);
 
 }  // namespace lancet

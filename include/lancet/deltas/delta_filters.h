@@ -1,4 +1,4 @@
-// What makes any method's change milder: RECT, REVIVE and PRUNE.
+// Filters that make the change of any method smaller: RECT, REVIVE and PRUNE.
 #pragma once
 
 #include <string>
@@ -7,26 +7,27 @@
 
 namespace lancet {
 
-/// RECT (arXiv 2401.04700): of the entries of `delta` the share that changes `weight` [O, I] most, relative to its own
-/// entries, |delta / (weight + 1e-8)|; the others are 0. `share` in (0, 1].
+/// RECT (arXiv 2401.04700): keeps the share of the entries of `delta` that change `weight` [O, I] most, relative to the
+/// weight's own entries: |delta / (weight + 1e-8)|. The other entries become 0. `share` lies in (0, 1].
 DenseDelta keep_largest_relative(const Tensor& weight, const WeightDelta& delta, double share);
 
-/// Directions of a weight in which its singular values are largest, orthonormal columns.
+/// The directions of a weight with the largest singular values, as orthonormal columns.
 struct DominantSubspace {
   Tensor left_OK;
   Tensor right_IK;
 };
 
-/// The least number of directions whose squared singular values sum to more than `energy`, in (0, 1), of all. Of
-/// `weight` [O, I], f64. Throws: NumericError naming `where` when these are all that the weight has.
+/// Returns the least number of directions of `weight` [O, I] whose squared singular values sum to more than the share
+/// `energy`, in (0, 1), of the total; f64. Throws: NumericError naming `where` if these are all directions of the
+/// weight.
 DominantSubspace dominant_subspace(const Tensor& weight, double energy, const std::string& where);
 
-/// REVIVE (arXiv 2601.11042): (I - U U^T) delta (I - V V^T), as factors where the change has them.
+/// REVIVE (arXiv 2601.11042): (I - U U^T) delta (I - V V^T), as factors if the change has factors.
 WeightDelta keep_dominant(const DominantSubspace& kept, const WeightDelta& delta);
 
-/// PRUNE (arXiv 2405.16821): singular values s of `change` above the largest one, m, of `base` become
-/// log(s) - log(m) + m, logarithms to base `log_base` > 1. Both [O, I]. Differs from the reference code, which adds the
-/// result to the weight that has been edited already: this is the whole change.
+/// PRUNE (arXiv 2405.16821): replaces each singular value s of `change` that exceeds m, the largest one of `base`, by
+/// log(s) - log(m) + m, with logarithms to base `log_base` > 1. Both matrices are [O, I]. Returns the whole change. The
+/// reference code differs: it adds the result to the weight that has already been edited.
 Tensor restrain_spectrum(const Tensor& base, const Tensor& change, double log_base);
 
 }  // namespace lancet

@@ -1,5 +1,5 @@
-// How one matrix differs between two checkpoints: by how much, in how many directions, and these as factors. What the
-// second one lost when it was rounded to its stored type is told from what was changed.
+// Measures how one matrix differs between two checkpoints: the size of the difference, its number of directions, and
+// these directions as factors. Separates the real change from the rounding of the second matrix to its stored type.
 // Sources: the norm of a matrix of independent entries (Bandeira and van Handel, arXiv 1408.6185, theorem 1.1); the
 // hard threshold for noise of unknown size (Gavish and Donoho, arXiv 1305.5870, equation 5).
 #pragma once
@@ -13,40 +13,41 @@
 
 namespace lancet {
 
-/// What decided how many directions a difference has.
+/// The rule that decided how many directions a difference has.
 enum class RankRule {
-  kTolerance,  ///< the others hold at most kRankTolerance of the difference's norm
-  kRounding,   ///< the others are not larger than what rounding to the second weight's type makes
-  kSpectrum    ///< the others are not larger than noise whose size the middle singular value shows
+  kTolerance,  ///< the other directions hold at most kRankTolerance of the difference's norm
+  kRounding,   ///< the other directions are not larger than rounding to the second weight's type makes them
+  kSpectrum    ///< the other directions are not larger than noise, whose size follows from the middle singular value
 };
 std::string_view rank_rule_name(RankRule rule);  ///< "tolerance", "rounding", "spectrum"
 
 /// Frobenius norms, of a vector or a matrix.
 struct ChangeSize {
-  double norm = 0;         ///< norm of second less first
+  double norm = 0;         ///< norm of the second minus the first
   double weight_norm = 0;  ///< norm of the first
-  int64_t changed = 0;     ///< numbers that differ
+  int64_t changed = 0;     ///< how many numbers differ
 
-  /// 0 for a first weight of zeros.
+  /// Returns 0 if the first weight is all zeros.
   double relative() const { return weight_norm > 0 ? norm / weight_norm : 0; }
 };
 
-/// Singular values of a difference [out, in], and how many of them stand out of its noise.
+/// The singular values of a difference [out, in], and how many of them exceed its noise.
 struct ChangeSpectrum {
   int64_t outputs = 0, inputs = 0;
-  std::vector<double> values = {};  ///< singular values, from the largest down; those below 1e-10 of it may be left out
-  double rest = 0;                  ///< Frobenius norm of what was left out
-  int64_t rank = 0;                 ///< 0: nothing stands out of the noise
+  /// Singular values in descending order; values below 1e-10 of the largest may be left out.
+  std::vector<double> values = {};
+  double rest = 0;   ///< Frobenius norm of the values that were left out
+  int64_t rank = 0;  ///< 0: nothing exceeds the noise
   RankRule rule = RankRule::kTolerance;
-  double noise = 0;           ///< the largest singular value that noise explains; 0: none is expected
-  LowRankDelta factors = {};  ///< the first `rank` directions, f64, on the weights' device, roots of the values on
-                              ///< both sides
+  double noise = 0;  ///< the largest singular value that noise can explain; 0: no noise is expected
+  /// The first `rank` directions, f64, on the weights' device, with the roots of the singular values on both sides.
+  LowRankDelta factors = {};
 
   double norm() const { return norm_beyond(0); }
   double norm_beyond(int64_t directions) const;
-  /// Share of the squared norm in the first directions; 1 for a difference of zeros.
+  /// Returns the share of the squared norm in the first directions; 1 for a difference of zeros.
   double energy(int64_t directions) const;
-  /// Whether the factors take less room than the matrix.
+  /// Returns whether the factors take less space than the matrix.
   bool is_low_rank() const;
 };
 
@@ -55,10 +56,11 @@ struct ChangeSpectrum {
 ChangeSize change_size(const Tensor& before, const Tensor& after);
 
 /// Decomposes the difference of two matrices [out, in] of floating-point numbers, on one device, in f64. `rounded_to`:
-/// the type that the second one was rounded to when it was stored; nullopt: it was quantised. The singular values come
-/// from the eigenvalues of the shorter side's Gram matrix, twice: again of what the first time leaves, whose small
-/// values were lost in the squares. Holds 24 bytes for each number, and 24 for each of the Gram matrix.
-/// Throws: NumericError for numbers that are not finite; std::logic_error for other shapes.
+/// the type to which the second matrix was rounded when it was stored; nullopt: it was quantised. The singular values
+/// come from the eigenvalues of the Gram matrix of the shorter side. This is done twice: squaring loses the small
+/// values, so the second decomposition takes what the first one left. Uses 24 bytes of memory for each number of the
+/// matrix and 24 for each of the Gram matrix. Throws: NumericError for numbers that are not finite; std::logic_error
+/// for other shapes.
 ChangeSpectrum change_spectrum(const Tensor& before, const Tensor& after, std::optional<at::ScalarType> rounded_to);
 
 }  // namespace lancet

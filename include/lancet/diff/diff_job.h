@@ -1,5 +1,5 @@
-// `lancet diff`: in what two checkpoints of one architecture differ, weight by weight, and that as an adapter. Protocol
-// and schema: docs/diff.md.
+// `lancet diff`: compares two checkpoints of one architecture, weight by weight, and can write the difference as an
+// adapter. Protocol and schema: docs/diff.md.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +19,10 @@ struct DiffJob {
   std::filesystem::path out = {};  ///< folder for the adapter; empty: none is written
   IfExists if_exists = IfExists::kError;
   int64_t largest_rank = 512;  ///< rank of the adapter, 1 to 512
-  RunOptions run = {};         ///< devices, of which the first one works, and threads
+  RunOptions run = {};         ///< devices, of which only the first is used, and threads
 };
 
-/// A weight whose numbers differ; of experts, one of them.
+/// A weight whose numbers differ. Experts are listed one by one.
 struct DifferentWeight {
   std::string name = {};  ///< name in the first checkpoint
   WeightId id = {};
@@ -30,10 +30,11 @@ struct DifferentWeight {
   std::vector<int64_t> shape = {};                ///< [out, in] for matrices
   std::string type_before = {}, type_after = {};  ///< "BF16", or how it is quantised: "gptq"
   ChangeSize size = {};
-  std::optional<ChangeSpectrum> spectrum = {};  ///< change of a matrix; factors only where an adapter is written of it
-  int64_t written = 0;                          ///< directions that the adapter has
-  double lost_norm = 0;                         ///< norm of what it has not
-  std::string left_out = {};                    ///< why the adapter has nothing of it
+  /// Spectrum of a matrix's change; it has factors only if an adapter is written from it.
+  std::optional<ChangeSpectrum> spectrum = {};
+  int64_t written = 0;        ///< number of directions in the adapter
+  double lost_norm = 0;       ///< norm of the part that the adapter lacks
+  std::string left_out = {};  ///< why the adapter has nothing of this weight
 };
 
 struct OtherShape {
@@ -41,7 +42,7 @@ struct OtherShape {
   std::vector<int64_t> before = {}, after = {};
 };
 
-/// A key of config.json; JSON texts, empty where it is absent.
+/// A key of config.json whose values differ. The values are JSON texts, empty if the key is absent.
 struct DifferentKey {
   std::string key = {};
   std::string before = {}, after = {};
@@ -62,25 +63,25 @@ struct WrittenAdapter {
 };
 
 struct DiffReport {
-  size_t equal_bytes = 0;    ///< weights, an expert's matrices each for itself
-  size_t equal_numbers = 0;  ///< weights equal in another type or packing, or in a tensor with others
+  size_t equal_bytes = 0;  ///< weights whose bytes are equal; each matrix of an expert counts as one
+  /// Weights with equal numbers but another type or packing, or stored in one tensor with other weights.
+  size_t equal_numbers = 0;
   std::vector<DifferentWeight> different = {};  ///< weights, in model order
   std::vector<OtherShape> other_shapes = {};
-  std::vector<std::string> only_before = {}, only_after = {};  ///< weights, and tensors that are part of none
+  std::vector<std::string> only_before = {}, only_after = {};  ///< weights, and tensors that are not part of a weight
   std::vector<DifferentKey> config = {};
-  std::vector<DifferentFile> files = {};  ///< files of the tokenizer, and what else goes with the weights
+  std::vector<DifferentFile> files = {};  ///< files of the tokenizer, and other files beside the weights
   std::optional<WrittenAdapter> adapter = {};
   std::string device = {};
   double seconds = 0;
 };
 
-/// Compares in one process, one pair of weights at a time, quantised ones as they unpack. The output folder appears
-/// complete or not at all.
-/// Throws: ConfigError for an output that is there, families that differ, and an adapter without content;
-/// CheckpointError, PlacementError, NumericError.
+/// Compares the checkpoints in one process, one pair of weights at a time. Quantised weights are unpacked first. The
+/// output folder appears complete or not at all. Throws: ConfigError if the output exists, if the families differ, and
+/// for an adapter without content; CheckpointError, PlacementError, NumericError.
 DiffReport run_diff_job(const DiffJob& job);
 
-/// diff.json.
+/// Returns the text of diff.json.
 std::string to_json(const DiffReport& report, const DiffJob& job);
 
 }  // namespace lancet

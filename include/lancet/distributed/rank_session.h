@@ -1,4 +1,5 @@
-// One process's part in a job of several: joining, the communicator, the watch over the others, leaving.
+// The part of one process in a job of several ranks: it joins, has the communicator, watches the other ranks, and
+// leaves.
 #pragma once
 
 #include <chrono>
@@ -13,51 +14,53 @@
 
 namespace lancet {
 
-// Who this process is among the ranks of its job, as whatever started it says in the environment.
+// The place of this process among the ranks of its job, read from the environment that the launcher set.
 
-/// Which variables count. kAuto: the first of torchrun's, Slurm's and OpenMPI's (or PMI's) that are there.
+/// The environment variables to read. kAuto: the first of torchrun's, Slurm's and OpenMPI's (or PMI's) that are set.
 enum class Launcher { kAuto, kNone, kTorchrun, kSlurm, kOpenMpi };
 
-/// Variable with the job's secret: what its ranks write into the store that they meet in carries a tag of it. Equal on
-/// all ranks.
+/// The variable with the job's secret, equal on all ranks. What ranks write into their common store carries a tag
+/// computed from it.
 inline constexpr const char* kSecretVariable = "LANCET_SECRET";
 
-/// Who serves the store through which ranks find each other.
+/// Who serves the store in which ranks find each other.
 enum class StoreHost { kRankZero, kAgent };
 
 struct LaunchInfo {
   int64_t rank = 0;
   int64_t size = 1;
-  int64_t local_rank = 0;  ///< rank among those on this host
+  int64_t local_rank = 0;  ///< rank among the ranks on this host
   int64_t local_size = 1;
-  std::string address;  ///< address of the store, where size > 1
+  std::string address;  ///< address of the store, if size > 1
   int64_t port = 0;
   StoreHost store_host = StoreHost::kRankZero;
-  std::string secret;            ///< kSecretVariable; empty: none
-  std::string attempt;           ///< equal on all ranks of one start of the job, another one on a restart
-  std::string interface;         ///< GLOO_SOCKET_IFNAME: the network interface to use; empty: the one to `address`
-  std::string launcher{"none"};  ///< name for messages
-  bool has_own_log = false;      ///< what this rank prints is kept apart from the others'
+  std::string secret;   ///< kSecretVariable; empty: none
+  std::string attempt;  ///< equal on all ranks of one start of the job, different after a restart
+  /// GLOO_SOCKET_IFNAME: the network interface to use; empty: the interface that reaches `address`.
+  std::string interface;
+  std::string launcher{"none"};  ///< the launcher's name, for messages
+  bool has_own_log = false;      ///< whether this rank's output goes to a log of its own
 };
 
 using Environment = std::map<std::string, std::string>;
 
-/// Pure. A job of one process where nothing, or a world of one rank, is announced.
-/// Throws: ConfigError naming the variable that is missing, no number, or contradicts another.
+/// Pure. Returns a job of one process if the environment announces no job, or a world of one rank. Throws: ConfigError
+/// naming the variable that is missing, is not a number, or contradicts another variable.
 LaunchInfo read_launch(const Environment& environment, Launcher launcher);
 
-/// The variables of this process.
+/// Returns the environment variables of this process.
 Environment process_environment();
 
-/// "node01" of Slurm's "node[01-04,7],other".
+/// Returns the first host of a Slurm node list: "node01" of "node[01-04,7],other".
 std::string first_host(const std::string& node_list);
 
 class RankSession {
  public:
-  /// A job of one process joins nobody and is not watched. `join_timeout`: for all ranks to come.
-  /// Throws: CollectiveError naming the ranks that did not come, or what keeps ranks from reaching each other.
+  /// Joins the job. A job of one process joins nobody and is not watched. `join_timeout`: how long to wait for all
+  /// ranks. Throws: CollectiveError naming the ranks that did not join, or what prevents ranks from reaching each
+  /// other.
   RankSession(const LaunchInfo& launch, std::chrono::seconds join_timeout);
-  /// Leaves; where this process serves the store, first waits some seconds for the others to leave.
+  /// Leaves the job. If this process serves the store, it first waits some seconds for the others to leave.
   ~RankSession();
   RankSession(const RankSession&) = delete;
   RankSession& operator=(const RankSession&) = delete;
@@ -66,12 +69,12 @@ class RankSession {
   /// Returns this rank's place among the ranks on this host.
   HostShare on_host() const;
 
-  /// A rank whose work makes no progress for `timeout` is ended, and with it the job. Before this call:
-  /// for `join_timeout`.
+  /// Sets how long a rank may make no progress before it is ended, and the job with it. Before this call the limit is
+  /// `join_timeout`.
   void set_timeout(std::chrono::seconds timeout);
 
-  /// This rank ends with an error, which it tells the user itself: the others hear of it (but not where the error is
-  /// that another failed), and the process ends even if its cleaning up does not.
+  /// Announces that this rank ends with an error, which the rank reports to the user itself. The other ranks are told,
+  /// unless the error is that another rank failed. The process ends even if its cleanup hangs.
   void fail(ExitCode code, const std::string& message);
 
  private:

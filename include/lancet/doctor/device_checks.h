@@ -1,5 +1,5 @@
-// What one GPU cannot prove, tried on the devices that are there: any index, copies between devices, a model that is
-// split over them, sums over ranks.
+// Checks of all devices of this machine, for what a test on one GPU cannot show: devices of any index, copies between
+// devices, a model that is split over devices, sums over ranks.
 #pragma once
 
 #include <span>
@@ -12,15 +12,16 @@
 
 namespace lancet {
 
-/// "pair".
+/// Returns the name: "pair".
 std::string_view check_name(DeviceCheckKind kind);
 
-/// "all": every accelerator, none of which is an empty list; else devices as run.devices names them, separated by
-/// commas, without budgets. Throws: ConfigError for a budget; PlacementError as find_devices() does.
+/// Returns the devices to check. "all": every accelerator; without any, an empty list. Otherwise devices as run.devices
+/// names them, separated by commas, without budgets. Throws: ConfigError for a budget; PlacementError as find_devices()
+/// does.
 std::vector<at::Device> devices_to_check(const std::string& names);
 
-/// Each device by itself; each two in both directions; all together; a rank for each accelerator where there are
-/// several. What fails does not stop the others. Takes seconds; 30 s more where ranks do not reach each other.
+/// Checks each device alone, each pair in both directions, all devices together, and a rank per accelerator if there
+/// are several. A failed check does not stop the others. Takes seconds, and 30 s more if ranks do not reach each other.
 std::vector<DeviceCheck> check_devices(std::span<const at::Device> devices);
 
 }  // namespace lancet

@@ -1,4 +1,4 @@
-// `lancet doctor`: what of a machine, and of a job's folders, will be a problem before the job finds out.
+// `lancet doctor`: finds problems of a machine, and of a job's folders, before a job meets them.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ namespace lancet {
 
 enum class FindingState {
   kOk,
-  kNote,    ///< works, but perhaps not as fast or not as meant
+  kNote,    ///< works, but perhaps more slowly or differently than intended
   kProblem  ///< jobs fail
 };
 
@@ -23,27 +23,28 @@ struct Finding {
   FindingState state = FindingState::kOk;
   std::string topic;                     ///< "driver"
   std::string what;                      ///< what was found
-  std::string remedy;                    ///< what to do; empty where there is nothing to do
-  ExitCode code = ExitCode::kPlacement;  ///< what a job ends with that meets this problem
+  std::string remedy;                    ///< what to do; empty if there is nothing to do
+  ExitCode code = ExitCode::kPlacement;  ///< the exit code of a job that meets this problem
 };
 
 /// Judges a machine. Pure.
 std::vector<Finding> diagnose(const MachineFacts& facts);
 
-/// Judges the machine's `device_checks` alone. Pure.
+/// Judges only `device_checks` of the machine. Pure.
 std::vector<Finding> diagnose_device_checks(const MachineFacts& facts);
 
-/// Folders that a job writes to: may they be written to, and is there room for all that goes to the same disk? Pure.
+/// Judges the folders that a job writes to: whether they are writable, and whether each disk has room for everything
+/// that goes to it. Pure.
 std::vector<Finding> diagnose_folders(const std::vector<FolderFacts>& folders);
 
 /// Judges a job on this machine: model, tokenizer, requests, devices, files to read. Reads no weights. Adds the folders
-/// that the job writes to to `facts`, for diagnose(). Whoever throws is a problem.
+/// that the job writes to to `facts`, for diagnose(). An error that is thrown becomes a problem in the result.
 std::vector<Finding> diagnose_job(const JobConfig& job, MachineFacts& facts);
 
-/// The worst of all; ok without any.
+/// Returns the worst state of all findings; kOk if there are none.
 FindingState overall_state(const std::vector<Finding>& findings);
 
-/// One JSON document: findings and the facts behind them. Schema: docs/distributed.md.
+/// Returns one JSON document with the findings and the facts behind them. Schema: docs/distributed.md.
 std::string to_json(const std::vector<Finding>& findings, const MachineFacts& facts);
 
 }  // namespace lancet

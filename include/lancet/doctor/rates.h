@@ -1,4 +1,4 @@
-// How fast this machine copies and multiplies.
+// Measures how fast this machine copies and multiplies.
 #pragma once
 
 #include <vector>
@@ -7,13 +7,14 @@
 
 namespace lancet {
 
-/// Host to each accelerator and back (page-locked memory), and between each two accelerators. Empty without any.
+/// Measures copies from the host to each accelerator and back (page-locked memory), and between each two accelerators.
+/// Returns an empty list without accelerators.
 std::vector<CopyRate> measure_copies();
 
-/// Throws: CollectiveError when ranks on this host do not reach each other.
+/// Measures an all-reduce. Throws: CollectiveError if ranks on this host do not reach each other.
 ReduceRate measure_all_reduce();
 
-/// Products of square matrices on the host, with torch's threads; less than half a second for each type.
+/// Measures products of square matrices on the host, with torch's threads. Takes less than half a second for each type.
 ProductRates measure_products();
 
 }  // namespace lancet

@@ -1,4 +1,4 @@
-// The edits in an output's folder, of this version or an earlier one.
+// Reads the edits in an output's folder, written by this version or an earlier one.
 #pragma once
 
 #include <filesystem>
@@ -7,11 +7,11 @@
 
 namespace lancet {
 
-/// Whether the folder has edits/, or state/ as earlier versions wrote it.
+/// Returns whether the folder has edits/, or state/ as earlier versions wrote it.
 bool has_edits(const std::filesystem::path& output);
 
-/// Throws: CheckpointError for what is damaged; state/ also when it is not of the requests.jsonl beside it. Its edits
-/// are one batch, of which single ones cannot be told apart.
+/// Loads the edits. Throws: CheckpointError for damaged files, and if state/ does not belong to the requests.jsonl
+/// beside it. The edits of state/ are one batch, in which single edits cannot be told apart.
 EditHistory load_edits(const std::filesystem::path& output, const ModelConfig& config);
 
 }  // namespace lancet

@@ -8,15 +8,15 @@
 
 namespace lancet {
 
-/// How an edit came to another base.
+/// How one edit differs between two base models.
 struct RebasedEdit {
   std::string id = {};
-  double key_cosine = 0;      ///< cosine between its keys here and there, the least of all layers
-  double residual_ratio = 0;  ///< ||R there|| / ||R here|| over all layers
+  double key_cosine = 0;      ///< the least cosine of all layers between its keys in `here` and in `there`
+  double residual_ratio = 0;  ///< ||R in `there`|| / ||R in `here`|| over all layers
 };
 
-/// Compares the edits that have solved systems in both histories, in the order of `there`. The first of a weight's
-/// several changes counts.
+/// Compares the edits that have solved systems in both histories, in the order of `there`. If a weight has several
+/// changes, the first one counts.
 std::vector<RebasedEdit> compare_edits(const EditHistory& here, const EditHistory& there);
 
 }  // namespace lancet

@@ -1,4 +1,5 @@
-// What an edit made of its requests: the method's own account, before anything is measured. Defined in editor.cpp.
+// The result of an edit for its requests, as the method itself knows it before anything is measured.
+// Defined in editor.cpp.
 #pragma once
 
 #include <cstdint>
@@ -11,32 +12,33 @@
 
 namespace lancet {
 
-/// Share of what one layer was asked for at one request's key that its change gives there: <Delta k, r> / ||r||^2.
+/// The share of one layer's target at one request's key that its change achieves: <Delta k, r> / ||r||^2.
 struct LayerShare {
   int64_t layer = 0;
   double share = 0;
 };
 
-/// What happened to one request; nullopt: the method has no such thing.
+/// The result for one request. A field is nullopt if the method has no such value.
 struct RequestOutcome {
   int64_t steps = 0;                        ///< forward passes of its optimisation
-  std::optional<double> initial_loss = {};  ///< total loss before
+  std::optional<double> initial_loss = {};  ///< total loss before the first step
   std::optional<double> final_loss = {};    ///< total loss at the last step
   std::optional<double> initial_norm = {};  ///< ||h0||
   std::optional<double> delta_norm = {};    ///< ||z - h0||
   std::vector<float> losses = {};           ///< total loss at each step, over the contexts that the step sees
-  std::string skipped = {};                 ///< why the request was left out of the edit; empty: it was not
-  std::optional<double> realised = {};      ///< how much of z - h0 all layers' changes together give, at the last one
+  std::string skipped = {};                 ///< why the request was left out of the edit; empty: it was edited
+  /// Share of z - h0 that all layers' changes together achieve at the last layer.
+  std::optional<double> realised = {};
   std::vector<LayerShare> realised_by_layer = {};  ///< shares in the order of the layers
 };
 
-/// Requests that pull one key, or nearly one, to values of their own.
+/// Requests whose keys are equal or nearly equal but whose values differ.
 struct SharedKeys {
   std::string effect;                        ///< words that follow "requests a and b": "have the same key: ..."
   std::vector<std::vector<int64_t>> groups;  ///< requests that share a key
 };
 
-/// What an option that is `auto` stood for.
+/// The value that an option with `auto` got.
 struct ChosenOption {
   std::string option;
   int64_t layer = 0;
@@ -49,16 +51,16 @@ struct EditOutcome {
   std::vector<RequestOutcome> requests;
   std::vector<ChosenOption> chosen;  ///< each option and layer once
   ValueBatching batching;
-  /// The request of each column of every weight's low-rank deltas, one after another in the order of application.
+  /// The request of each column of every weight's low-rank deltas, deltas in the order of their application.
   std::vector<int64_t> columns;
   std::vector<SharedKeys> shared_keys;  ///< one for each effect
   std::vector<std::string> warnings;
 
-  /// Writes down how the values of these requests, by place, were found: of several of a request, the one whose loss
-  /// ended highest.
+  /// Records how the values of these requests were found; `places` are their places. If a request has several values,
+  /// the one with the highest final loss counts.
   void note_values(std::span<const int64_t> places, const OptimizedValues& values);
 
-  /// Adds to the groups of the same effect.
+  /// Adds groups to those with the same effect.
   void note_shared_keys(const std::string& effect, std::span<const std::vector<int64_t>> groups);
 };
 

@@ -1,5 +1,5 @@
-// The interface of an editing method, and what it works with. An editor sees requests, hidden states and algebra; never
-// a device, a rank, a stream or a file.
+// The interface of an editing method, and the context it works with. An editor handles requests, hidden states and
+// algebra; it never sees a device, a rank, a stream or a file.
 #pragma once
 
 #include <functional>
@@ -25,15 +25,16 @@
 
 namespace lancet {
 
-/// A method's backward passes through the layers from its lowest target on.
+/// The needs of a method's backward passes, which run through the layers from its lowest target on.
 struct BackwardNeeds {
-  int64_t batch = 1;         ///< requests of one pass
-  bool trains_dense = true;  ///< each weight's whole change with Adam; else inputs and gradients of the tokens
-  bool projects = false;     ///< gradients go through two bases of each weight
-  bool whitens = false;      ///< gradients go through a matrix of their size, of down projections
+  int64_t batch = 1;  ///< requests of one pass
+  /// Trains each weight's whole change with Adam; else uses the tokens' inputs and gradients.
+  bool trains_dense = true;
+  bool projects = false;  ///< projects gradients with two bases of each weight
+  bool whitens = false;   ///< multiplies gradients of down projections by a matrix [d_ffn, d_ffn]
 };
 
-/// What a method needs of its requests and of the job.
+/// What a method needs from its requests and from the job.
 struct EditorNeeds {
   bool subject = true;      ///< requests must name their subject
   bool old_answer = false;  ///< requests must have target_true
@@ -43,20 +44,21 @@ struct EditorNeeds {
   bool curvature = false;  ///< EditContext::curvature is used instead of covariance_factor
   std::optional<BackwardNeeds> backward = {};
   bool history = false;        ///< keys of earlier batches are part of every solve
-  int64_t changes = 1;         ///< most changes of each weight by one batch; each has a column for every request
+  int64_t changes = 1;         ///< most changes of each weight by one batch; each change has a column for every request
   bool finish = false;         ///< Editor::finish() changes weights
-  int64_t solve_matrices = 0;  ///< [d_ffn, d_ffn] f64 that a solve makes of C's factor
+  int64_t solve_matrices = 0;  ///< matrices [d_ffn, d_ffn] in f64 that a solve makes from C's factor
 };
 
-/// What a job's statistics give of a layer, each on the layer's solve device.
+/// The statistics of a layer that the job provides, each on the layer's solve device.
 struct LayerStatistics {
   std::function<Tensor(int64_t layer)> factor = {};
   std::function<NullSpace(int64_t layer)> null_space = {};
   std::function<Curvature(int64_t layer)> curvature = {};
 };
 
-/// The work that editors share, on the weights as they are at the moment of the call. Everything by request index: it
-/// is spread over ranks without the editor knowing. An editor asks for the same things in the same order everywhere.
+/// The work that editors share, on the weights as they are at the time of the call. Everything is indexed by request
+/// and is distributed over ranks without the editor knowing. On every rank an editor must make the same calls in the
+/// same order.
 class EditContext {
  public:
   EditContext(const CausalLM& model, const Tokenizer& tokenizer, std::vector<std::string> contexts,
@@ -68,36 +70,35 @@ class EditContext {
         work_(work) {}
 
   virtual ~EditContext() = default;
-  /// Sets where solved systems are noted from now on, on root. Null: nowhere, as at first.
+  /// Sets where solved systems are stored from now on, on root. Null, the default: nowhere.
   void keep_systems_in(std::vector<SolvedSystem>* systems) { systems_ = systems; }
 
   const ModelConfig& config() const { return model_.config(); }
   std::vector<PreparedRequest> prepare(std::span<const EditRequest> requests, const TargetRule& rule = {}) const {
     return prepare_requests(tokenizer_, requests, contexts_, target_form(rule, config(), tokenizer_));
   }
-  /// Tokenizes requests for methods that know no subject.
+  /// Tokenizes requests for methods that use no subject.
   std::vector<TokenizedRequest> tokenize(std::span<const EditRequest> requests, const TargetRule& rule = {}) const {
     return tokenize_requests(tokenizer_, requests, target_form(rule, config(), tokenizer_).end);
   }
 
-  /// A rehearsal watches this one.
+  /// Virtual so that a rehearsal can observe it.
   virtual OptimizedValues optimize_values(std::span<const PreparedRequest> requests, int64_t layer,
                                           const ValueOptions& options) const;
 
-  /// Collective: those of `requests` that optimize_values() has under way together when it takes most memory.
+  /// Collective. Returns those of `requests` that optimize_values() runs together when it uses most memory.
   std::vector<PreparedRequest> heaviest(std::span<const PreparedRequest> requests, int64_t layer,
                                         const ValueOptions& options) const;
 
-  /// Collective. What a pass over the requests' plain prompts gives at the point of `at` of each of `layers`, all above
-  /// `at`, when it gets `z_ND` in the place of the lookup token's value there: by layer, [N, D] f64 on its solve
-  /// device.
+  /// Collective. Runs the requests' plain prompts with `z_ND` in place of the lookup token's value at `at`. Returns the
+  /// values at the same point of each of `layers`, which all lie above `at`: by layer, [N, D] f64 on its solve device.
   std::map<int64_t, Tensor> replay(std::span<const PreparedRequest> requests, HookSite at, const Tensor& z_ND,
                                    std::span<const int64_t> layers) const;
 
-  /// `requests` and this outlive what is returned.
+  /// `requests` and this must outlive the result.
   RequestStates states_of(std::span<const PreparedRequest> requests) const { return {*this, requests}; }
 
-  /// RequestStates::collect and collect_keys, once.
+  /// Single calls of RequestStates::collect and collect_keys.
   Tensor collect(std::span<const PreparedRequest> requests, HookSite site, ContextMean mean) const {
     return states_of(requests).collect(site, mean);
   }
@@ -113,30 +114,28 @@ class EditContext {
   TrainedWeights train_weights(std::span<const TokenizedRequest> requests, std::span<const WeightId> weights,
                                const TrainingOptions& options) const;
 
-  /// A change of one of `layer`'s weights, on the layer's solve device: `make` runs once for all copies of the model,
-  /// which get the same bits. What only the change needs should be made in it; it asks for no values, keys or hidden
-  /// states (std::logic_error).
+  /// Returns a change of a weight of `layer`, on the layer's solve device. `make` runs once for all copies of the
+  /// model, and all get the same bits. Compute in `make` what only the change needs. `make` must not ask for values,
+  /// keys or hidden states (std::logic_error).
   WeightDelta solve(int64_t layer, const std::function<WeightDelta()>& make) const;
 
-  /// Numbers that an editor decides by, on the host: made once for all, so that every copy decides alike. `measure` may
-  /// ask for algebra, as in solve().
+  /// Returns numbers, on the host, on which an editor bases a decision. They are computed once for all copies, so that
+  /// every copy decides alike. `measure` may ask for algebra, as in solve().
   Tensor decide_by(const std::function<Tensor()>& measure) const;
 
-  /// L of C = L L^T, C being of the layer's keys on the unedited model: [F, F] f64. Of one of the editor's target
-  /// layers. It may be gigabytes: take one at a time, read only. Throws: std::logic_error but in solve() and
-  /// decide_by().
-  /// PlacementError when it lies elsewhere than the layer's solves.
+  /// Returns L of C = L L^T, [F, F] f64, C of the layer's keys on the unedited model. `layer` must be a target layer of
+  /// the editor. L may take gigabytes: use one at a time, read only. Throws: std::logic_error outside solve() and
+  /// decide_by(); PlacementError if it is not on the layer's solve device.
   Tensor covariance_factor(int64_t layer) const;
 
-  /// Returns the layer's null space, or the curvature of the loss on text, likewise, for editors that need them.
+  /// Return the layer's null space and the curvature of the loss on text, under the same rules.
   NullSpace null_space(int64_t layer) const;
   Curvature curvature(int64_t layer) const;
 
-  /// Notes a system for whoever keeps what changes were solved from; `system.change` counts all changes of the weight
-  /// in the transaction. Does nothing where nobody keeps them.
+  /// Records a system, if systems are kept. `system.change` counts all changes of the weight in the transaction.
   void note_system(SolvedSystem system) const;
 
-  /// Moves a result of one layer's device to another layer's solve device.
+  /// Moves a tensor from one layer's device to another layer's solve device.
   Tensor to_solve_device(const Tensor& tensor, int64_t layer) const;
 
  private:
@@ -171,29 +170,29 @@ class Editor {
  public:
   virtual ~Editor() = default;
   virtual EditorNeeds needs() const = 0;
-  /// Templates that the job gave or asked for; null: the method uses none.
+  /// Returns the templates that the job gave or asked for; null: the method uses none.
   virtual const ContextOptions* contexts() const = 0;
-  /// How it optimises values; null: it finds none.
+  /// Returns how the method optimises values; null: it finds none.
   virtual const ValueOptions* values() const = 0;
   virtual TargetRule target_rule() const { return {}; }
-  /// The weights that edit() may change.
-  /// Throws: ConfigError when an option does not fit the model (a layer out of range).
+  /// Returns the weights that edit() may change. Throws: ConfigError if an option does not fit the model (a layer out
+  /// of range).
   virtual std::vector<WeightId> targets(const ModelConfig& config) const = 0;
-  /// The layers at whose outputs it finds values, in their order; empty where it finds none. Throws: as targets().
+  /// Returns the layers at whose outputs values are found, in order; empty: none are found. Throws: as targets().
   virtual std::vector<int64_t> value_layers(const ModelConfig&) const { return {}; }
   virtual EditorState make_state() const { return {}; }
-  /// Collective: the method's solve of what is given, with what the layer's statistics give. Numbers that are `auto`
-  /// are the state's, or by these keys. On the host, f64; the inverse on root alone. Throws: ConfigError for methods
-  /// that solve no such systems.
+  /// Collective. Solves the given system as the method does, with the layer's statistics. Options with `auto` take the
+  /// state's value, or one chosen by these keys. On the host, f64; the inverse on root alone. Throws: ConfigError for
+  /// methods that solve no such systems.
   virtual GivenSolution solve_given(const EditContext& context, const GivenSystem& given, EditorState& state) const;
-  /// What is done once, after the last batch.
+  /// Does what the method does once, after the last batch.
   virtual void finish(const EditContext&, WeightTransaction&) const {}
-  /// Edits all requests as one batch: applies its deltas to the transaction, moves `state` on.
+  /// Edits all requests as one batch: applies its deltas to the transaction and updates `state`.
   virtual EditOutcome edit(const EditContext& context, std::span<const EditRequest> requests, EditorState& state,
                            WeightTransaction& transaction) const = 0;
 };
 
-/// The layer of each of the editor's targets, in their order. Throws: as Editor::targets.
+/// Returns the layer of each of the editor's targets, in their order. Throws: as Editor::targets.
 std::vector<int64_t> target_layers(const Editor& editor, const ModelConfig& config);
 
 }  // namespace lancet

@@ -1,5 +1,5 @@
-// What an editor takes from forward passes over its requests' prompts: keys and hidden states at the lookup tokens.
-// Defined in editor.cpp.
+// The keys and hidden states at the lookup tokens, which an editor takes from forward passes over its requests'
+// prompts. Defined in editor.cpp.
 #pragma once
 
 #include <cstdint>
@@ -10,27 +10,28 @@
 
 namespace lancet {
 
-/// How the values of one request's contexts become one.
+/// How the values of one request in its contexts are averaged.
 enum class ContextMean {
-  kPlain,    ///< the plain prompt's alone
-  kGrouped,  ///< half the plain prompt's, half the mean over the others (MEMIT, section 4)
-  kFlat      ///< the mean over all (ROME)
+  kPlain,    ///< only the plain prompt's value
+  kGrouped,  ///< the mean of the plain prompt's value and the mean over the other contexts (MEMIT, section 4)
+  kFlat      ///< the mean over all contexts (ROME)
 };
 
 class EditContext;
 
-/// Keys and hidden states of some requests, asked for layer by layer, upwards, while those layers are edited.
+/// The keys and hidden states of some requests. The editor asks for them layer by layer, upwards, while it edits those
+/// layers.
 class RequestStates {
  public:
-  /// Keeps the states at `layer`'s input: from now on weights below it stay as they are and nothing below it is asked
-  /// for, so that what lies there is not run again (LookupStates::keep_from).
+  /// Keeps the states at `layer`'s input, so that the layers below are not run again (LookupStates::keep_from). From
+  /// now on, weights below it must not change and nothing below it may be asked for.
   void keep_from(int64_t layer);
 
-  /// Collective. [N, X] f64 on the layer's solve device: the site's value at the lookup token. Throws: NumericError
-  /// when one is not finite.
+  /// Collective. Returns the site's value at the lookup token, [N, X] f64 on the layer's solve device. Throws:
+  /// NumericError if a value is not finite.
   Tensor collect(HookSite site, ContextMean mean);
 
-  /// Collective. [F, N] f64 on the layer's solve device.
+  /// Collective. Returns the keys, [F, N] f64 on the layer's solve device.
   Tensor collect_keys(int64_t layer, ContextMean mean = ContextMean::kGrouped);
 
  private:
@@ -41,7 +42,7 @@ class RequestStates {
 
   const EditContext& context_;
   std::span<const PreparedRequest> requests_;
-  LookupStates plain_, others_;  ///< rows of the plain prompts; of the other contexts, request by request
+  LookupStates plain_, others_;  ///< rows of the plain prompts, and of the other contexts, request by request
 };
 
 }  // namespace lancet

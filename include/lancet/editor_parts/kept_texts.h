@@ -1,4 +1,4 @@
-// Requests' tokens in a stream's state: what earlier batches were edited for, to train on it again.
+// The tokens of earlier batches' requests, kept in a stream's state to train on them again.
 #pragma once
 
 #include <span>
@@ -9,13 +9,13 @@
 
 namespace lancet {
 
-/// The texts that keep_texts() put into the state, in their order, but for those whose prompt stands again: in a later
-/// one, or in `fresh`. So no old answer is held against a newer one. Throws: CheckpointError when ids and sizes do not
-/// fit one another.
+/// Returns the texts that keep_texts() put into the state, in order. Leaves out texts whose prompt appears again, in a
+/// later text or in `fresh`, so that an old answer never competes with a newer one. Throws: CheckpointError if ids and
+/// sizes do not fit each other.
 std::vector<TokenizedRequest> kept_texts(const EditorState& state, std::span<const TokenizedRequest> fresh = {});
 
-/// Puts texts after those that the state has: `texts.ids` [1, tokens] and `texts.sizes` [2, texts] of prompts and
-/// targets, i64.
+/// Appends texts to those in the state: `texts.ids` [1, tokens], and `texts.sizes` [2, texts] of prompts and targets,
+/// i64.
 void keep_texts(EditorState& state, std::span<const TokenizedRequest> texts);
 
 }  // namespace lancet

@@ -1,5 +1,5 @@
-// The second half of a locate-then-edit batch: layer after layer takes its share of what the values ask for, once or in
-// several passes.
+// The second half of a locate-then-edit batch: each layer in turn takes its share of the change that the values ask
+// for, in one pass or several.
 #pragma once
 
 #include <cstdint>
@@ -13,32 +13,33 @@
 
 namespace lancet {
 
-// How far a batch's changes bring its keys to their targets. Algebra on what the solves had in hand: no pass through
-// the model. What later batches, `prune` and rounding do to it is not in it.
+// How far a batch's changes bring its keys to their targets. Computed from what the solves used, without a pass through
+// the model. Effects of later batches, of `prune` and of rounding are not included.
 
-/// One layer's change, for targets that stand in the columns in the same order.
+/// One layer's change. The columns of the tensors are the targets, in the same order.
 struct LayerChange {
   int64_t layer = 0;
   Tensor keys_FN;
-  Tensor residuals_DN;       ///< what the layer was asked for
+  Tensor residuals_DN;       ///< the change of value that the layer should achieve
   bool is_last = true;       ///< whether the pass ends with this layer
   const WeightDelta& delta;  ///< the change that was applied
 };
 
 class RealisedShares {
  public:
-  /// `n_targets`: of the batch, whichever of them a pass takes.
+  /// `n_targets`: the number of targets of the batch, however many of them a pass takes.
   RealisedShares(const EditContext& context, int64_t n_targets) : context_(context), n_targets_(n_targets) {}
 
-  /// Notes z* - h of the last layer before a pass changes any. The first of a target counts.
+  /// Records z* - h of the last layer before a pass changes any. The first record of a target counts.
   void note_missing(const Tensor& missing_DN, const std::vector<int64_t>& targets);
 
-  /// Collective. `targets`: of the columns, among the batch's. A pass that comes back to a layer adds to its share.
+  /// Collective. `targets`: the batch's targets that the columns belong to. Passes that return to a layer add to its
+  /// share.
   void note(const LayerChange& change, const std::vector<int64_t>& targets);
 
   bool empty() const { return by_layer_.empty(); }
 
-  /// Writes the shares of a request's targets, of several the least.
+  /// Writes the shares of a request's targets; if there are several targets, the least share.
   void write_to(RequestOutcome& outcome, std::span<const int64_t> targets) const;
 
  private:
@@ -49,29 +50,29 @@ class RealisedShares {
 
   const EditContext& context_;
   int64_t n_targets_;
-  std::map<int64_t, std::vector<Sums>> by_layer_;  ///< one for each target
+  std::map<int64_t, std::vector<Sums>> by_layer_;  ///< one per target
   std::vector<Sums> in_all_ = std::vector<Sums>(static_cast<size_t>(n_targets_));
   std::vector<bool> has_first_ = std::vector<bool>(static_cast<size_t>(n_targets_));
-  Tensor first_DT_;  ///< z* - h of each target before the first pass that takes it: z* - h0
+  Tensor first_DT_;  ///< z* - h of each target before its first pass: z* - h0
 };
 
-/// One layer's share of a batch, on its solve device.
+/// The problem that one layer solves for a batch, on its solve device.
 struct LayerProblem {
   int64_t layer = 0;
   Tensor keys_FN;
-  Tensor directions_FN;  ///< the requests' keys by another mean, where the method asks for one
-  Tensor history_FM;     ///< keys that are left as they are; undefined: none
+  Tensor directions_FN;  ///< the requests' keys by another mean, if the method asks for one
+  Tensor history_FM;     ///< keys whose values are preserved; undefined: none
   Tensor residuals_DN;
   double weight = 0;  ///< the method's SolveWeight for this layer
 };
 
-/// The point of a layer at which a method's values are, and at which residuals are taken.
+/// Returns the point of a layer at which a method's values are found and residuals are taken.
 HookPoint value_point(const ModelConfig& config, ValueSite site);
 
-/// Returns by what a down projection's output is multiplied on its way to that point.
+/// Returns the factor by which a down projection's output is multiplied before it reaches that point.
 double projection_scale(const ModelConfig& config, ValueSite site);
 
-/// What a method makes of it.
+/// The method's solution of a LayerProblem.
 struct LayerSolution {
   LayerSolution(LowRankDelta delta, Tensor inverse_NN = {})
       : change(std::move(delta)), inverse_gram_NN(std::move(inverse_NN)) {}
@@ -80,30 +81,30 @@ struct LayerSolution {
   Tensor inverse_gram_NN;  ///< SolvedSystem::inverse_gram_NN
 };
 
-/// What the layers are to reach: a target for each key.
+/// The targets of the layers, one for each key.
 struct LayerTargets {
   std::vector<PreparedRequest> requests;
-  std::map<int64_t, Tensor> z_ND;  ///< targets of the last layer alone, or with LayerTarget::kReplay of each
-  KeyGroups groups;                ///< places among the members that share each key
-  std::vector<int64_t> members;    ///< the batch's requests that take part, with those that were left out; one that
-                                   ///< has several targets stands there as often
-  std::vector<int64_t> places;     ///< places of these targets among all of a batch
-  /// Places of the requests' texts whose keys are left as they are.
+  std::map<int64_t, Tensor> z_ND;  ///< targets of the last layer alone, or, with LayerTarget::kReplay, of each layer
+  KeyGroups groups;                ///< for each key, the places of the members that share it
+  /// The batch's requests that take part, and those that were left out; a request appears once per target.
+  std::vector<int64_t> members;
+  std::vector<int64_t> places;  ///< places of these targets among all targets of a batch
+  /// Places in the requests' texts whose keys are preserved.
   std::vector<PreparedRequest> others = {};
 
   LayerTargets those(const std::vector<bool>& chosen) const;
-  /// The first of the batch's requests that share the target's key.
+  /// Returns the first of the batch's requests that share the target's key.
   int64_t request_of(size_t target) const;
 };
 
-/// Passes over the layers for a batch under way.
+/// Passes over the layers for a batch.
 class LayerPasses {
  public:
-  /// What the method brings; both run on root alone.
+  /// The functions of the method. Both run on root alone.
   struct Method {
-    /// The change of a layer's down projection.
+    /// Returns the change of a layer's down projection.
     std::function<LayerSolution(const LayerProblem& problem)> solve;
-    /// Gives for each key what its share of the residual depends on besides the weight (SolveWeight).
+    /// Returns for each key what its share of the residual depends on besides the weight (SolveWeight).
     std::function<Tensor(const LayerProblem& problem)> leverages;
   };
 
@@ -117,8 +118,8 @@ class LayerPasses {
   LayerPasses(const LayeredOptions& options, const Batch& batch, Method method)
       : options_(options), batch_(batch), method_(std::move(method)) {}
 
-  /// Passes over the layers until all targets are near enough, or there were enough. Returns how many: so many changes
-  /// each of the layers got, in columns that are the members.
+  /// Repeats passes over the layers until all targets are near enough, or until the maximum number of passes. Returns
+  /// the number of passes: each layer got as many changes, whose columns are the members.
   int64_t run(const LayerTargets& targets, std::span<const int64_t> layers) const;
 
  private:
@@ -142,9 +143,9 @@ class LayerPasses {
   Method method_;
 };
 
-// How much the statistics weigh against the requests: A = lambda C + nu I, for methods that take both.
+// How much the statistics weigh against the requests: A = lambda C + nu I, for methods that use both terms.
 
-/// L of L L^T = A / lambda, [F, F], lambda being the problem's weight. Only within EditContext::solve, as
+/// Returns L of L L^T = A / lambda, [F, F], where lambda is the problem's weight. Only within EditContext::solve, as
 /// covariance_factor.
 Tensor weighted_factor(const EditContext& context, const LayerProblem& problem, double identity_weight);
 

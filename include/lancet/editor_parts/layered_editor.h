@@ -1,6 +1,6 @@
-// The course of a batch that locate-then-edit methods share: values, then for each layer, ascending: keys and the
-// residual that is left, the method's solve, the change. Source: MEMIT (arXiv 2210.07229, algorithm 1); ROME is its
-// case of one request and one layer.
+// The course of a batch that locate-then-edit methods share: find the values; then, for each layer in ascending order,
+// take the keys and the remaining residual, solve, and apply the change. Source: MEMIT (arXiv 2210.07229, algorithm 1).
+// ROME is the case of one request and one layer.
 #pragma once
 
 #include <functional>
@@ -22,7 +22,7 @@ class LayeredEditor : public Editor {
             .statistics = true,
             .history = options_.keeps_history || options_.keeps_solved_keys || options_.text_budget,
             .changes = options_.passes,
-            .solve_matrices = options_.text_budget ? 3 : 0};  // a system, its vectors; changes of the weight's size
+            .solve_matrices = options_.text_budget ? 3 : 0};  // a system, its vectors, and the weight's changes
   }
   const ContextOptions* contexts() const override { return &options_.contexts; }
   const ValueOptions* values() const override { return &options_.values; }
@@ -34,9 +34,10 @@ class LayeredEditor : public Editor {
   GivenSolution solve_given(const EditContext& context, const GivenSystem& given, EditorState& state) const override;
 
  protected:
-  /// The change of the layer's down projection.
+  /// Returns the change of the layer's down projection.
   virtual LayerSolution solve(const EditContext& context, const LayerProblem& problem) const = 0;
-  /// Returns, for methods with a SolveWeight, each key's s: alone it gets the share s / (weight + s) of its residual.
+  /// Returns each key's s, for methods with a SolveWeight: a single key gets the share s / (weight + s) of its
+  /// residual.
   virtual Tensor leverages(const EditContext& context, const LayerProblem& problem) const;
 
  private:

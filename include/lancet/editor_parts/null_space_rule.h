@@ -1,4 +1,4 @@
-// `null_space_below` of methods that act in a null space.
+// Parses `null_space_below` of methods that act in a null space.
 #pragma once
 
 #include "lancet/editor_parts/automatic_options.h"

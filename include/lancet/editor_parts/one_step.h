@@ -1,5 +1,5 @@
-// What methods that take one backward pass of a batch share: inputs X and gradients G of each projection, token by
-// token, running statistics over all batches that normalise them, and a solve for V = -lr |Xn|^2 Gn.
+// The base of methods that take one backward pass per batch. They use the inputs X and gradients G of each projection,
+// token by token, normalise them by running statistics over all batches, and solve for V = -lr |Xn|^2 Gn.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,31 +14,31 @@
 
 namespace lancet {
 
-/// The running statistics of the rows [X, G] of all projections of one shape, in an editor's state.
+/// Running statistics of the rows [X, G] of all projections of one shape, kept in an editor's state.
 class RunningStatistics {
  public:
-  /// Which variance of a pass's rows is summed up: the one by n - 1, of which a single row has 0, or the one by n.
+  /// Which variance of a pass's rows is added: divided by n - 1, which is 0 for a single row, or divided by n.
   enum class Variance { kSample, kPopulation };
 
   RunningStatistics(EditorState& state, const TokenGradients& like);
 
   void add_rows(const TokenGradients& tokens, Variance variance);
-  /// Returns the rows of X and of G, each entry less its mean and by its standard deviation.
+  /// Returns the rows of X and of G; each entry is standardised by its mean and standard deviation.
   TokenGradients standardise(const TokenGradients& tokens) const;
 
-  /// Returns how many rows there were.
+  /// Returns the number of rows so far.
   double count() const { return count_.item<double>(); }
-  /// Returns the rows of G less their mean.
+  /// Returns the rows of G minus their mean.
   Tensor centred_gradients(const TokenGradients& tokens) const;
 
  private:
   Tensor &count_, &mean_, &squares_;
 };
 
-/// Epsilon of the references, which compute in f32 always.
+/// The epsilon of the references, which always compute in f32.
 inline constexpr double kOneStepEps = 1.1920928955078125e-07;
 
-/// "normaliser.<in>x<out>", of whose tensors an editor's state has one each.
+/// Returns "normaliser.<in>x<out>", the prefix of the tensors of RunningStatistics in an editor's state.
 std::string normaliser_name(const TokenGradients& like);
 
 struct OneStepOptions {
@@ -72,9 +72,9 @@ class OneStepEditor : public Editor {
                    WeightTransaction& transaction) const override;
 
  protected:
-  /// Takes the rows of one backward pass into the state.
+  /// Adds the rows of one backward pass to the state.
   virtual void note(EditorState& state, const TokenGradients& tokens) const = 0;
-  /// Xn and Gn of the rows of one projection; on root alone.
+  /// Returns Xn and Gn for the rows of one projection. Runs on root alone.
   virtual TokenGradients normalise(EditorState& state, const TokenGradients& tokens) const = 0;
 
  private:

@@ -1,4 +1,4 @@
-// The editing methods, as an explicit table. To add a method: one file in editors/, one row in registry.cpp.
+// The table of editing methods. To add a method, add one file in editors/ and one row in registry.cpp.
 #pragma once
 
 #include <memory>
@@ -14,15 +14,15 @@ namespace lancet {
 struct EditorRow {
   std::string_view name;
   std::string_view summary;  ///< one line for --help
-  /// Reads the method's options from `editor:`; problems go to the section. Does not finish() it.
+  /// Reads the method's options from `editor:` and adds problems to the section. Does not call finish() on it.
   std::unique_ptr<Editor> (*make)(ConfigSection& editor);
 };
 
 std::span<const EditorRow> editor_table();
 
-/// Makes the editor that `editor.method` names; null after a problem (unknown method). Finishes the section.
+/// Makes the editor that `editor.method` names; null after a problem (unknown method). Calls finish() on the section.
 std::unique_ptr<Editor> make_editor(ConfigSection& editor);
-/// Makes that of an `editor:` that stands alone. Throws: ConfigError with every problem.
+/// Makes the editor of an `editor:` map outside a job file. Throws: ConfigError with every problem.
 std::unique_ptr<Editor> make_editor(const ConfigTree& editor);
 
 }  // namespace lancet

@@ -1,6 +1,6 @@
-// `lancet erase`: facts that a model shall no longer say are edited towards a neutral answer; an audit asks for them
-// before and after. The output is a merged model that has no record of the facts; the audit, which quotes them, lies
-// in a folder of its own.
+// `lancet erase`: edits facts that a model should no longer say towards a neutral answer, and audits the model with
+// questions about them before and after. The output is a merged model without any record of the facts. The audit quotes
+// the facts, so it has a folder of its own.
 #pragma once
 
 #include <filesystem>
@@ -18,19 +18,19 @@ struct EraseReport {
   std::filesystem::path audit_folder = {};
 };
 
-/// Says what an audit is worth, wherever it is shown.
+/// States the limits of an audit, wherever it is shown.
 inline constexpr const char* kAuditCaution =
     "measured by the prompts named here alone: no proof that the model holds the facts nowhere, or that nobody can "
     "bring them back";
 
-/// Returns where the audit of a job's output lies: "<dir>-audit".
+/// Returns the folder of the audit of a job's output: "<dir>-audit".
 std::filesystem::path audit_folder(const JobConfig& job);
 
-/// Both folders appear complete or not at all, the audit's first. One process. Throws: as run_edit_job(); ConfigError
-/// also for a fact that no neutral answer is found for.
+/// Runs the job in one process. Each of the two folders appears complete or not at all, the audit's first. Throws: as
+/// run_edit_job(); ConfigError also for a fact without a neutral answer.
 EraseReport run_erase_job(const JobConfig& job);
 
-/// audit.json. Schema: docs/erase.md.
+/// Returns the text of audit.json. Schema: docs/erase.md.
 std::string to_json(const EraseReport& report, const JobConfig& job);
 
 }  // namespace lancet

@@ -1,4 +1,4 @@
-// How much an evaluation runs, for plans of memory and time.
+// The size of an evaluation, for plans of memory and time.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +8,13 @@
 
 namespace lancet {
 
-/// How much an evaluation runs.
+/// The amount of work of an evaluation.
 struct EvaluationSize {
   ScoringSize scoring;
-  int64_t kept_states = 0;  ///< whose last hidden state lies on the host until the end
+  int64_t kept_states = 0;  ///< places whose last hidden state is kept on the host until the end
   GenerationSize generation;
 
-  /// Both, one after the other.
+  /// Returns the size of both evaluations, one after the other.
   EvaluationSize operator+(const EvaluationSize& other) const;
 };
 

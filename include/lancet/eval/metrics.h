@@ -1,4 +1,4 @@
-// What a metric is, and the outcomes it is made of. A number without its protocol is not reported.
+// Defines metrics and the outcomes that they are computed from. A number is never reported without its protocol.
 // Defined in evaluate.cpp.
 #pragma once
 
@@ -18,13 +18,13 @@ enum class Unit {
   kNats,
   kCosine,
   kPerplexity,
-  kNumber  ///< number as another program defines it
+  kNumber  ///< a number that another program defines
 };
-/// "share", "difference", ...
+/// Returns "share", "difference", ...
 std::string_view unit_name(Unit unit);
 
 enum class Better { kHigher, kLower, kNeither };
-/// "higher", "lower", "none"
+/// Returns "higher", "lower", "none".
 std::string_view better_name(Better better);
 
 struct MetricRow {
@@ -33,13 +33,13 @@ struct MetricRow {
   std::string protocol;  ///< definition, in one sentence
   Unit unit = Unit::kShare;
   Better better = Better::kHigher;
-  std::string asked = {};  ///< hash of all prompts and targets that it rests on; empty: not known
+  std::string asked = {};  ///< hash of all prompts and targets that it is computed from; empty: not known
 };
 
-/// Outcomes of one metric, one by one.
+/// The sum and the number of outcomes of one metric.
 struct Tally {
   double sum = 0;
-  int64_t count = 0;  ///< number of outcomes: prompts, or whatever the protocol counts; 0: the metric is n/a
+  int64_t count = 0;  ///< number of outcomes: prompts, or what the protocol counts; 0: the metric is n/a
 
   void add(double outcome) {
     sum += outcome;
@@ -50,11 +50,11 @@ struct Tally {
   }
 };
 
-/// Metric name -> outcomes, of one request or of all; a name without outcomes is n/a.
+/// Metric name -> outcomes, for one request or for all. A metric without outcomes is n/a.
 using Tallies = std::map<std::string, Tally, std::less<>>;
 
-/// All requests' outcomes together: each counts once, so requests with more prompts weigh more, unless the protocol
-/// gives one outcome for each request.
+/// Returns the outcomes of all requests together. Each outcome counts once, so requests with more prompts weigh more,
+/// unless the protocol gives one outcome per request.
 Tallies pooled(std::span<const Tallies> requests);
 
 /// Returns the mean of each metric that has outcomes.
@@ -65,8 +65,8 @@ struct Interval {
   double high = 0;
 };
 
-/// Returns where 95 % of the means lie when as many requests are drawn with replacement, again and again (percentile
-/// bootstrap, 1,000 draws, the same for all metrics). Metrics with outcomes in fewer than ten requests have none.
+/// Returns the interval that holds 95 % of the means when as many requests are drawn with replacement (percentile
+/// bootstrap, 1,000 draws, the same draws for all metrics). Metrics with outcomes in fewer than ten requests have none.
 std::map<std::string, Interval, std::less<>> bootstrap_intervals(std::span<const Tallies> requests);
 
 }  // namespace lancet

@@ -1,5 +1,5 @@
-// A protocol: which questions it asks about a request, and which metrics it makes of the answers. To add one: a file in
-// src/eval/protocols/ and a row in src/eval/protocols/protocol_table.cpp.
+// A protocol: the questions that it asks about a request, and the metrics that it computes from the answers. To add
+// one, add a file in src/eval/protocols/ and a row in src/eval/protocols/protocol_table.cpp.
 #pragma once
 
 #include <cstddef>
@@ -18,17 +18,17 @@
 
 namespace lancet {
 
-/// How a prompt about a subject is put, and which part of the answer is looked at.
+/// How a prompt about a subject is asked, and which part of the answer is used.
 enum class AskedFor {
-  kNextToken,      ///< the likeliest token after the prompt
-  kChatNextToken,  ///< the same where the prompt begins the answer to a user's message
+  kNextToken,      ///< the most likely token after the prompt
+  kChatNextToken,  ///< the same, where the prompt begins the answer to a user's message
   kText,           ///< the greedy continuation of the prompt
   kChatText        ///< the greedy answer to the prompt as a user's message
 };
-/// "next_token", "chat_next_token", "text", "chat_text"
+/// Returns "next_token", "chat_next_token", "text", "chat_text".
 std::string_view asked_for_name(AskedFor asked);
 
-/// What a model says about a subject after a prompt that asks for another fact than the edited one.
+/// What a model says about a subject after a prompt that asks for a fact other than the edited one.
 struct SubjectAnswer {
   AskedFor asked = AskedFor::kNextToken;
   std::string prompt;
@@ -39,35 +39,37 @@ class Protocol {
  public:
   virtual ~Protocol() = default;
 
-  /// All requests that will be asked about, before the first is; they outlive the protocol's asking.
+  /// Gets all requests before ask() is called for the first. They must outlive all calls of ask().
   virtual void see(std::span<const EditRequest> /*requests*/) {}
 
-  /// The questions of the next request; the protocol remembers where they stand. Called for all requests in order.
+  /// Asks the questions of the next request and remembers their indices. Called for all requests in order.
   virtual void ask(const EditRequest& request, QuestionCollector& collector) = 0;
 
-  /// What is measured, in the order in which it is shown; after all requests have been asked about.
+  /// Returns the metrics in display order. Called after ask() was called for all requests.
   virtual std::vector<MetricRow> metrics() const = 0;
 
-  /// The outcomes of one request; a metric that cannot be said of it has none. `before`: the answers of the unedited
-  /// model, or `now` again.
+  /// Returns the outcomes of one request; a metric that does not apply to it has none. `before`: the answers of the
+  /// unedited model, or `now` again.
   virtual Tallies judge(size_t request, const ModelAnswers& now, const ModelAnswers& before) const = 0;
 
-  /// Adds what is made of the totals of all requests.
+  /// Adds the metrics that are computed from the totals of all requests.
   virtual void conclude(Tallies& /*totals*/) const {}
 
-  /// The index of the text that is shown for a request, where the protocol generates one; the first protocol's is.
+  /// Returns the index of the text that is shown for a request, if the protocol generates one. The first protocol with
+  /// such a text decides.
   virtual std::optional<size_t> shown_text(size_t /*request*/) const { return std::nullopt; }
 
-  /// The index of the score of a request's target after its prompt, by which it is judged whether an edit took.
+  /// Returns the index of the score of a request's target after its prompt. This score decides whether an edit
+  /// succeeded.
   virtual std::optional<size_t> target_score(size_t /*request*/) const { return std::nullopt; }
 
-  /// What the model says about the request's subject otherwise: the same prompts in the same order before and after,
-  /// but texts only where some were generated.
+  /// Returns what else the model says about the request's subject. The prompts and their order are the same before and
+  /// after; there are texts only if some were generated.
   virtual std::vector<SubjectAnswer> subject_answers(size_t /*request*/, const ModelAnswers& /*now*/) const {
     return {};
   }
 
-  /// Whoever answers the questions that it puts to a judge; null: it puts none.
+  /// Returns the judge that answers the protocol's questions to a judge; null: it asks none.
   virtual std::shared_ptr<AnswerJudge> judge_of_answers() const { return nullptr; }
 };
 
@@ -75,23 +77,24 @@ struct ProtocolRow {
   std::string_view name;     ///< name in `evaluate:`
   std::string_view summary;  ///< one line for docs and messages
   std::unique_ptr<Protocol> (*make)(const EvaluationOptions& options);
-  /// What it measures, as is_metric_of() takes it: a '*' stands for one metric of each section of the records.
+  /// The names of its metrics, as is_metric_of() takes them: a '*' stands for one metric of each section of the
+  /// records.
   std::span<const std::string_view> metrics;
-  /// Metrics among them that are no shares: no threshold and no objective can be put on them.
+  /// Those of its metrics that are not shares: they cannot have a threshold or be an objective.
   std::span<const std::string_view> no_shares = {};
-  /// Its metrics compare with the unedited model's answers, and have no outcome where there are none.
+  /// Whether its metrics compare with the unedited model's answers. Without these they have no outcome.
   bool compares = false;
 };
 
 std::span<const ProtocolRow> protocol_table();
 
-/// Those of the protocols that say something of one model alone.
+/// Returns the protocols that need only one model.
 std::vector<std::string> without_comparing(std::vector<std::string> protocols);
 
-/// Throws: CheckpointError, TokenizerError, ConfigError.
+/// Returns the chat template. Throws: CheckpointError, TokenizerError, ConfigError.
 ChatTemplate find_template(const ChatSource& source);
 
-/// The protocol that measures a metric; null when none does.
+/// Returns the protocol that measures a metric; null if there is none.
 const ProtocolRow* find_protocol_of(std::string_view metric);
 
 }  // namespace lancet

@@ -1,5 +1,5 @@
-// What is asked of a model in an evaluation, and what it answers. Made once: before and after are measured on the same
-// token ids, and what several protocols ask is run once.
+// The questions to a model in an evaluation, and its answers. The questions are made once: the measurements before and
+// after use the same token ids, and a question of several protocols is run once.
 #pragma once
 
 #include <cstdint>
@@ -20,67 +20,68 @@
 namespace lancet {
 
 enum class Decoding {
-  kGreedy,  ///< likeliest tokens, to EOS
-  kTopK5    ///< sampled from the five likeliest, never ended by EOS: the CounterFact protocol's generation
+  kGreedy,  ///< the most likely tokens, until EOS
+  kTopK5    ///< sampled from the five most likely tokens, not ended by EOS: generation of the CounterFact protocol
 };
 
 struct TextQuestion {
   std::vector<TokenId> prompt;
   int64_t max_new_tokens = 0;
   Decoding decoding = Decoding::kGreedy;
-  std::vector<TokenId> end_ids = {};  ///< that end a greedy continuation, besides the model's EOS
+  std::vector<TokenId> end_ids = {};  ///< ids that end a greedy continuation, besides the model's EOS
 
   auto operator<=>(const TextQuestion&) const = default;
 };
 
 struct GeneratedText {
-  std::string whole;         ///< prompt included
+  std::string whole;         ///< text with the prompt
   std::string continuation;  ///< text without the prompt, and without the space between them
-  bool has_ended = false;    ///< an end token, not the limit, ended it
+  bool has_ended = false;    ///< whether an end token ended it, not the limit
 };
 
-/// A scored continuation beside what was asked.
+/// The score of a continuation, compared with the target.
 struct TargetAnswer {
   double nll = 0;               ///< mean over the target's tokens of -log p(token | prompt, target before it)
-  std::vector<TokenId> argmax;  ///< the likeliest token at each place of the target
-  int64_t n_right = 0;          ///< places where that is the target's
+  std::vector<TokenId> argmax;  ///< the most likely token at each place of the target
+  int64_t n_right = 0;          ///< number of places where this is the target's token
 
   bool is_right() const { return n_right == static_cast<int64_t>(argmax.size()); }
   double share_right() const { return static_cast<double>(n_right) / static_cast<double>(argmax.size()); }
 };
 
-/// A question to a judge about what the model wrote.
+/// A question to a judge about a text that the model wrote.
 struct JudgeQuestion {
   size_t text = 0;     ///< index of the text that is judged
-  JudgedAnswer about;  ///< what it shall state; the answer itself is not there yet
+  JudgedAnswer about;  ///< what the text should state; the answer itself is not filled in yet
 };
 
-/// Answers to each question. What was not asked this time (a part of the requests, scores alone) has no answer.
+/// The answers to all questions. A question that was not asked this time has none (a part of the requests, scores
+/// alone).
 struct ModelAnswers {
   std::vector<std::optional<TargetAnswer>> scores;
   std::vector<std::optional<GeneratedText>> texts;
   std::vector<std::optional<JudgeVerdict>> verdicts = {};
 };
 
-/// The questions of all requests; each is there once.
+/// The questions of all requests. Equal questions are stored once.
 class ModelQuestions {
  public:
-  /// What is asked from now on is of this request.
+  /// Begins a request: the following questions belong to it.
   void begin_request();
-  /// Index of the answer in ModelAnswers::scores.
+  /// Adds a question and returns the index of its answer in ModelAnswers::scores.
   size_t score(Continuation continuation);
-  /// Index of the answer in ModelAnswers::texts.
+  /// Adds a question and returns the index of its answer in ModelAnswers::texts.
   size_t generate(TextQuestion text);
-  /// Index of the answer in ModelAnswers::verdicts. `judge`: who judges.
+  /// Adds a question and returns the index of its answer in ModelAnswers::verdicts. `judge`: who judges.
   size_t judge(JudgeQuestion question, std::string_view judge);
 
-  /// Returns a key of all that was asked since the last call, as token ids: questions with one key are the same ones.
+  /// Returns a key of all questions since the last call, from their token ids. Equal keys mean equal questions.
   std::string take_key();
 
   const std::vector<Continuation>& continuations() const { return continuations_; }
   const std::vector<TextQuestion>& texts() const { return texts_; }
   const std::vector<JudgeQuestion>& judged() const { return judged_; }
-  /// Indices of the continuations that the request asks for, ascending.
+  /// Returns the indices of the continuations that the request asks for, ascending.
   const std::vector<size_t>& continuations_of(size_t request) const { return of_request_[request]; }
 
  private:
@@ -93,23 +94,23 @@ class ModelQuestions {
   ContentHash asked_;
 };
 
-/// Puts the questions of one request as text. What is too long for the model is noted in `limit`.
+/// Adds the questions of one request, given as text. Records in `limit` what is too long for the model.
 class QuestionCollector {
  public:
-  /// All outlive the collector.
+  /// All arguments must outlive the collector.
   QuestionCollector(const Tokenizer& tokenizer, ModelQuestions& questions, TextLimit& limit, std::string where)
       : tokenizer_(tokenizer), questions_(questions), limit_(limit), where_(std::move(where)) {}
 
-  /// `target` as it continues `prompt` (continue_prompt). Throws: ConfigError that names the request.
+  /// Scores `target` as a continuation of `prompt` (continue_prompt). Throws: ConfigError that names the request.
   size_t score(std::string_view prompt, std::string_view target);
   size_t score_ids(Continuation continuation);
   size_t generate(std::string_view prompt, int64_t max_new_tokens, Decoding decoding = Decoding::kGreedy);
-  /// The greedy answer to `message` as a user's.
+  /// Asks for the greedy answer to `message` as a user's message.
   size_t chat(const ChatTemplate& chat, std::string_view message, Thinking thinking, int64_t max_new_tokens);
 
   size_t judge(JudgeQuestion question, std::string_view judge) { return questions_.judge(std::move(question), judge); }
 
-  /// Whether a text of so many tokens fits the model. What need not be asked is left out where it does not.
+  /// Returns whether a text of so many tokens fits the model. If not, callers leave out optional questions.
   bool has_room(size_t tokens) const { return limit_.has_room(static_cast<int64_t>(tokens)); }
 
   const Tokenizer& tokenizer() const { return tokenizer_; }

@@ -1,5 +1,5 @@
-// What editing cost, besides what it did to its own requests: held-out text, facts that were not edited, multiple
-// choice. Asked for under `evaluate.side_effects` of a job.
+// Measures side effects of editing: on held-out text, on facts that were not edited, and on multiple choice. The
+// section `evaluate.side_effects` of a job asks for them.
 #pragma once
 
 #include <filesystem>
@@ -18,29 +18,29 @@
 
 namespace lancet {
 
-/// A question with answers of which one is right.
+/// A multiple-choice question with one right answer.
 struct ChoiceItem {
   std::string question;
   std::vector<std::string> choices;  ///< two or more
   size_t answer = 0;
 };
 
-/// Reads .jsonl: {"question": text, "choices": [texts], "answer": index from 0, or the right one's text}.
-/// Throws: ConfigError "file: line 3: field: ..." for every bad line at once (first 20 shown).
+/// Reads .jsonl: {"question": text, "choices": [texts], "answer": index from 0, or the text of the right one}. Throws:
+/// ConfigError "file: line 3: field: ..." for all bad lines at once (the first 20 are shown).
 std::vector<ChoiceItem> load_choices(const std::filesystem::path& path);
 
 struct SideEffectReport {
-  std::vector<MetricRow> metrics;  ///< rows in the order in which they are shown
-  std::vector<Tallies> items;      ///< outcomes of each document, probe, question, task
+  std::vector<MetricRow> metrics;  ///< metrics in display order
+  std::vector<Tallies> items;      ///< outcomes of each document, probe, question and task
   Tallies totals;
-  ModelAnswers answers;  ///< what a later report of the same plan is compared with
-  HeldOutStates states;  ///< likewise; this rank's
+  ModelAnswers answers;  ///< a later report of the same plan compares with these
+  HeldOutStates states;  ///< this rank's states, for the same purpose
 };
 
-/// What is asked, as token ids, made once.
+/// The questions about side effects, as token ids, made once.
 class SideEffectPlan {
  public:
-  /// `edited`: a probe with the prompt of one of them is an error. `generated_tokens`: of greedy continuations.
+  /// `edited`: a probe with the prompt of one of these is an error. `generated_tokens`: length of greedy continuations.
   /// Throws: ConfigError, also for the files and tasks that `options` names, and for texts beyond the model's
   /// positions.
   SideEffectPlan(const Tokenizer& tokenizer, const SideEffectOptions& options, std::span<const EditRequest> edited,
@@ -49,12 +49,14 @@ class SideEffectPlan {
 
   EvaluationSize size() const;
 
-  /// Collective: mean KL(before || now) on the held-out text; nullopt: there is none. `before`: as of run().
+  /// Collective. Returns the mean KL(before || now) on the held-out text; nullopt: there is no text. `before`: as in
+  /// run().
   std::optional<double> text_kl(const CausalLM& model, const std::string& stage, Communicator& communicator,
                                 const SideEffectReport& before) const;
 
-  /// Collective: all ranks get the same, but for `states`. `before`: this plan's report on the unedited model; null:
-  /// this is that, and the states that KL needs are kept. `model` has that model's final norm and head.
+  /// Collective; all ranks get the same result, except `states`. `before`: this plan's report on the unedited model;
+  /// null: this run is that one, and the states that KL needs are kept. `model` must have the unedited model's final
+  /// norm and head.
   SideEffectReport run(const CausalLM& model, const std::string& stage, Communicator& communicator,
                        const SideEffectReport* before) const;
 

@@ -1,5 +1,5 @@
-// Tasks of another program that show what a model can do: lm-evaluation-harness, where Python is at hand. Asked for
-// under `evaluate.lm_eval` of a job, measured before and after the edit.
+// Runs tasks of another program that measure a model's abilities: lm-evaluation-harness, if Python is available. The
+// section `evaluate.lm_eval` of a job asks for them; they are measured before and after the edit.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,12 @@
 
 namespace lancet {
 
-/// What a task gave.
+/// The score of one task.
 struct TaskScore {
   std::string task = {};
   std::string metric = {};  ///< "acc,none", as the program names it
   double value = 0;
-  int64_t questions = 0;  ///< that it is the mean of
+  int64_t questions = 0;  ///< number of questions whose mean it is
   Unit unit = Unit::kShare;
   Better better = Better::kHigher;
 };
@@ -27,10 +27,10 @@ struct TaskScore {
 class TaskRunner {
  public:
   virtual ~TaskRunner() = default;
-  /// Checks the tasks before a model is loaded. Throws: ConfigError for tasks that are not known.
+  /// Checks the tasks before a model is loaded. Throws: ConfigError for unknown tasks.
   virtual void check(const TaskOptions& options) const = 0;
-  /// Runs the tasks; gives the same scores in the same order for equal options. Throws: ConfigError for what cannot be
-  /// run; what the model throws, Cancelled among it.
+  /// Runs the tasks. Equal options give the same scores in the same order. Throws: ConfigError for what cannot be run;
+  /// errors of the model, Cancelled included.
   virtual std::vector<TaskScore> run(const AskableModel& model, const TaskOptions& options) const = 0;
 };
 

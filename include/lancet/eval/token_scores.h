@@ -1,4 +1,4 @@
-// What a model says of each token of a text: how likely it was after those before it, and which were likelier.
+// Scores each token of a text: its probability after the tokens before it, and the most likely tokens at its place.
 #pragma once
 
 #include <cstdint>
@@ -17,11 +17,11 @@ struct LikelyToken {
 
 struct TokenScore {
   LikelyToken own = {};
-  std::vector<LikelyToken> likeliest = {};  ///< the likeliest first; of equal ones in no order
+  std::vector<LikelyToken> likeliest = {};  ///< in descending order of probability; equal ones in no particular order
 };
 
-/// Scores of ids[first] and those after it, each with the `top` likeliest tokens at its place; first >= 1. One pass.
-/// Log-softmax in f32 (f64 models: f64).
+/// Returns the scores of ids[first] and the ids after it, each with the `top` most likely tokens at its place; first >=
+/// 1. One pass. Log-softmax in f32 (f64 models: f64).
 std::vector<TokenScore> score_tokens(const CausalLM& model, std::span<const TokenId> ids, size_t first, int64_t top);
 
 }  // namespace lancet

@@ -1,4 +1,4 @@
-// `lancet export`: edits as an adapter for other programs, and a model without where it came from. docs/export.md.
+// `lancet export`: writes edits as an adapter for other programs, or a model without its provenance. docs/export.md.
 #pragma once
 
 #include <cstdint>
@@ -19,21 +19,22 @@ enum class AdapterFormat {
 };
 std::string adapter_format_name(AdapterFormat format);  ///< "peft", "gguf"
 
-/// Returns the type of factors where nobody says it. In a GGUF file f16: bf16's 8 bits flip an edit now and then in
-/// llama.cpp, and f32 brings nothing there.
+/// Returns the default type of factors. For GGUF it is f16: with bf16's 8 bits an edit fails now and then in llama.cpp,
+/// and f32 has no advantage there.
 constexpr DType factor_type_of(AdapterFormat format) {
   return format == AdapterFormat::kGguf ? DType::kF16 : DType::kF32;
 }
 
-/// What goes out besides what a reader needs.
+/// Whether the output says where it comes from.
 enum class Provenance {
   kKept,
-  kStripped  ///< no report, no path of the model; the manifest alone, which names the files
+  kStripped  ///< no report and no path of the model; only the manifest, which names the files
 };
 
 struct ExportAdapterJob {
-  std::filesystem::path edited;      ///< an output of `lancet edit`, whose edits/ is read
-  std::filesystem::path model = {};  ///< what was edited; empty: `edited` itself, or where its journal says it lay
+  std::filesystem::path edited;  ///< an output of `lancet edit`, whose edits/ is read
+  /// The edited model; empty: `edited` itself, or the place that its journal names.
+  std::filesystem::path model = {};
   std::filesystem::path out;
   IfExists if_exists = IfExists::kError;
   AdapterFormat format = AdapterFormat::kPeft;
@@ -43,34 +44,35 @@ struct ExportAdapterJob {
   Provenance provenance = Provenance::kKept;
 };
 
-/// A job with what a section of AdapterSpec says, and nothing else.
+/// Returns a job with the options of a section of AdapterSpec; its other fields are not set.
 ExportAdapterJob parse_adapter_options(ConfigSection section);
 
-/// The folder appears complete or not at all. The changes are those of all edits that stand.
-/// Throws: ConfigError for an output that is there, a folder without edits, a model that is not found, and as
-/// write_adapter() or write_gguf_adapter(); CheckpointError for edits that are damaged.
+/// Exports the changes of all edits that stand. The folder appears complete or not at all. Throws: ConfigError if the
+/// output exists, for a folder without edits, if the model is not found, and as write_adapter() or
+/// write_gguf_adapter(); CheckpointError for damaged edits.
 AdapterReport export_adapter(const ExportAdapterJob& job);
 
-/// Exports changes that are in memory in the same way; `job.model`: empty where the adapter is not to tell it.
+/// Exports changes in memory in the same way. `job.model` is empty if the adapter should not name the model.
 AdapterReport export_adapter(const ExportAdapterJob& job, const ModelConfig& config,
                              const std::vector<WeightChanges>& changes);
 
 struct ExportModelJob {
-  std::filesystem::path model;  ///< an output in any form, adapters among them, or any model folder
+  std::filesystem::path model;  ///< an output in any form, adapters included, or any model folder
   std::filesystem::path out;
   IfExists if_exists = IfExists::kError;
 };
 
 struct ExportModelReport {
-  std::vector<std::string> files = {};     ///< that were written, by name
-  std::vector<std::string> left_out = {};  ///< entries of the model's folder, first level
+  std::vector<std::string> files = {};  ///< names of the files that were written
+  /// Names of the entries of the model folder, first level, that were not copied.
+  std::vector<std::string> left_out = {};
 };
 
-/// A copy with the files that programs load, and no others; of an adapter without the path of its model. The folder
-/// appears complete or not at all. Throws: ConfigError for an output that is there; CheckpointError.
+/// Copies the files that programs load, and no others; an adapter loses the path of its model. The folder appears
+/// complete or not at all. Throws: ConfigError if the output exists; CheckpointError.
 ExportModelReport export_model(const ExportModelJob& job);
 
-/// export.json of an adapter.
+/// Returns the text of an adapter's export.json.
 std::string to_json(const AdapterReport& report, const ExportAdapterJob& job);
 std::string to_json(const ExportModelReport& report, const ExportModelJob& job);
 

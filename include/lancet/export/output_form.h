@@ -1,4 +1,4 @@
-// How edited weights leave a job: in which files, and what a reader gets of them.
+// The forms in which edited weights are written, and the weights that a reader gets from them.
 #pragma once
 
 #include <filesystem>
@@ -17,62 +17,64 @@
 
 namespace lancet {
 
-/// What the job's `output:` asks for of this model and these weights; `auto` is resolved. `edited`: the weights that
-/// the editor may change. Throws: ConfigError for a format that the model or the weights do not have.
+/// Resolves `output:` of a job for this model and these weights, with `auto` replaced. `edited`: the weights that the
+/// editor may change. Throws: ConfigError for a format that the model or the weights do not support.
 OutputOptions resolve_output(const OutputOptions& asked, const ModelFiles& files, const std::vector<WeightId>& edited);
 
-/// Whether the form needs second moments of the edited layers' keys.
+/// Returns whether the form needs second moments of the edited layers' keys.
 bool needs_moments(const OutputOptions& resolved);
 
-/// The weights of one job on their way out.
+/// The form in which the weights of one job are written.
 class OutputForm {
  public:
   using Entries = std::span<const WeightTransaction::Entry>;
 
   virtual ~OutputForm() = default;
 
-  /// Collective, with the exact weights in the model: what read_back() depends on. `edited`: requests so far.
+  /// Collective. Prepares read_back() while the exact weights are in the model. `edited`: the requests so far.
   virtual void prepare(const EditContext&, std::span<const EditRequest>, Entries) {}
-  /// Collective. What a reader of the output gets: [d_out, d_in] in the master's type, on its device.
+  /// Collective. Returns the weight as a reader of the output gets it: [d_out, d_in] in the master's type, on its
+  /// device.
   virtual Tensor read_back(const WeightTransaction::Entry& entry);
-  /// Writes, on root, the weights as read_back() gave them last into the existing, empty folder. Throws:
-  /// CheckpointError.
+  /// Writes, on root, the last results of read_back() into the existing, empty folder. Throws: CheckpointError.
   virtual void write(Entries entries, const std::filesystem::path& folder) const = 0;
 
-  /// "the weights rounded to the type they are exported in".
+  /// Describes the result of read_back(): "the weights rounded to the type they are exported in".
   virtual std::string read_back_text() const;
-  /// What was lost on the way, by weight, in read_back()'s last order; on root. Empty: by rounding alone.
+  /// Returns the loss of each weight, on root, in the order of the last calls of read_back(). Empty: the only loss is
+  /// rounding.
   virtual std::vector<RequantisedWeight> losses() const { return {}; }
 };
 
-/// What forms are made of; all of it outlives the form.
+/// The parts that forms are made of. All must outlive the form.
 struct OutputParts {
   const OutputOptions& options;  ///< resolved
   const ModelFiles& files;
   const Editor& editor;
-  /// E[k k^T] of a layer's keys on the unedited model, [F, F] or by expert [E, W, W]; on root. Undefined: the job has
-  /// none, which is so only where needs_moments() is not.
+  /// Returns E[k k^T] of a layer's keys on the unedited model, [F, F] or by expert [E, W, W]; on root. Undefined: the
+  /// job has none, which is possible only if needs_moments() is false.
   std::function<Tensor(int64_t layer)> moment;
 };
 
 std::unique_ptr<OutputForm> make_output_form(OutputParts parts);
 
-/// The form that writes weights in the type that the checkpoint has them in.
+/// Returns the form that writes weights in the checkpoint's type.
 std::unique_ptr<OutputForm> make_checkpoint_form(const ModelFiles& files);
-/// The form that writes edited weights in full precision among packed ones.
+/// Returns the form that writes edited weights in full precision beside packed ones.
 std::unique_ptr<OutputForm> make_mixed_form(const ModelFiles& files);
 
-// Edits as files beside the weights that they made.
+// Writes edits as files beside the edited weights.
 
-/// Writes edits/ (EditHistory::write) and requests.jsonl into `folder`, which exists. Throws: CheckpointError when the
-/// disk refuses.
+/// Writes edits/ (EditHistory::write) and requests.jsonl into the existing `folder`. Throws: CheckpointError if writing
+/// fails.
 void write_edits(const ModelFiles& files, const EditHistory& history, const std::filesystem::path& folder,
                  const HistoryWriting& options);
 
-// A weight as the checkpoint stores it.
+// Reads a weight as the checkpoint stores it.
 
-/// `model`: loaded from `files` and unedited. Its own tensor where it has the stored type, and so the stored bits; else
-/// read again, into memory of its own. `id`: of a weight that the model has. Throws: CheckpointError.
+/// Returns the model's own tensor if it has the stored type, and so the stored bits; else reads the weight again, into
+/// new memory. `model` must be loaded from `files` and unedited, and must have the weight `id`. Throws:
+/// CheckpointError.
 Tensor stored_weight(const ModelFiles& files, const CausalLM& model, WeightId id);
 
 }  // namespace lancet

@@ -1,7 +1,8 @@
-// `lancet quantise`: a model in full precision as a quantised checkpoint in which its edits hold. Protocol and schema:
-// docs/quantise.md.
-// Source: GPTQ (Frantar et al. 2023, arXiv 2210.17323): layer by layer, the later ones on what the quantised earlier
-// ones give. Differs from it: H = alpha C + K K^T, with the inputs K of the matrices at the edits' lookup tokens.
+// `lancet quantise`: writes a model in full precision as a quantised checkpoint that preserves its edits. Protocol and
+// schema: docs/quantise.md.
+// Source: GPTQ (Frantar et al. 2023, arXiv 2210.17323): quantises layer by layer; later layers use the outputs of the
+// quantised earlier ones. Differs from it: H = alpha C + K K^T, with the inputs K of the matrices at the edits' lookup
+// tokens.
 #pragma once
 
 #include <cstdint>
@@ -15,32 +16,32 @@
 
 namespace lancet {
 
-/// What is written: GPTQ's format or compressed-tensors' "pack-quantized", whole numbers of 4 or 8 bits around 0, a
+/// The format: GPTQ's, or "pack-quantized" of compressed-tensors. Both store integers of 4 or 8 bits around 0, with a
 /// scale for each row of a group.
 enum class QuantisedFormat { kGptq, kCompressedTensors };
 
-/// Columns of a group.
+/// The number of columns of a group.
 inline constexpr int64_t kQuantisedGroup = 128;
 
 struct QuantiseJob {
   std::filesystem::path model;
-  std::filesystem::path edits;  ///< an output of `lancet edit`; empty: the model itself, where it is one
+  std::filesystem::path edits;  ///< an output of `lancet edit`; empty: `model` itself, if it is one
   std::filesystem::path out;
   IfExists if_exists = IfExists::kError;
   QuantisedFormat format = QuantisedFormat::kGptq;
   int64_t bits = 4;
   std::filesystem::path corpus = {};                                   ///< text; empty: the model writes its own
-  int64_t tokens = 100'000;                                            ///< tokens of text, at most
+  int64_t tokens = 100'000;                                            ///< most tokens of text
   double covariance_weight = *OutputSpec::kCovarianceWeight.fallback;  ///< alpha, above 0
   RunOptions run;
 };
 
-/// How far a matrix as it is read from the output is from the one before. Errors are shares.
+/// How far a matrix in the output is from the original one. Errors are shares.
 struct QuantisedMatrix {
   std::string name;                     ///< name of its tensor in the model
   double error = 0;                     ///< sqrt(trace(E H E^T) / trace(W H W^T)), E = result - W
-  double nearest_error = 0;             ///< error with each number at the nearest of its group
-  std::optional<double> residual = {};  ///< |E K| / |W K|; nullopt: no edit's token comes here
+  double nearest_error = 0;             ///< the error if each number is rounded to the nearest value of its group
+  std::optional<double> residual = {};  ///< |E K| / |W K|; nullopt: no token of an edit reaches this matrix
   std::optional<double> nearest_residual = {};
 };
 
@@ -55,21 +56,21 @@ struct QuantiseReport {
   int64_t tokens = 0;                          ///< tokens of text
   int64_t kept_bytes = 0;                      ///< hidden states between layers, on the host
   uint64_t bytes_before = 0, bytes_after = 0;  ///< bytes of all tensors
-  /// Measures of the requests; empty without any.
+  /// Measurements of the requests; empty if there are none.
   std::optional<Evaluation> before, after;
-  double seconds = 0;  ///< seconds of packing, text included
+  double seconds = 0;  ///< duration of packing, including the text
 };
 
-/// Quantises in one process. `after` is measured on what was written, opened again; the folder appears complete or not
-/// at all. Throws: ConfigError for an output that is there, a model that is quantised already, a format that does not
-/// fit the model or any of its matrices, requests that are missing, a corpus that is too short; CheckpointError,
-/// TokenizerError, PlacementError, NumericError.
+/// Quantises in one process. `after` is measured on the written checkpoint, which is opened again. The folder appears
+/// complete or not at all. Throws: ConfigError if the output exists, for a model that is already quantised, for a
+/// format that does not fit the model or fits none of its matrices, for missing requests, and for a corpus that is too
+/// short; CheckpointError, TokenizerError, PlacementError, NumericError.
 QuantiseReport run_quantise_job(const QuantiseJob& job);
 
-/// "gptq".
+/// Returns "gptq" or the other format's name.
 std::string quantised_format_name(QuantisedFormat format);
 
-/// quantise.json.
+/// Returns the text of quantise.json.
 std::string to_json(const QuantiseReport& report, const QuantiseJob& job);
 
 }  // namespace lancet

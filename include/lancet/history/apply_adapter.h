@@ -1,4 +1,4 @@
-// `lancet apply` of an adapter that other programs made.
+// `lancet apply` for adapters of other programs.
 #pragma once
 
 #include <cstdint>
@@ -10,31 +10,32 @@
 
 namespace lancet {
 
-/// Whether a folder is an adapter of PEFT, with no model and no edits of lancet's beside it.
+/// Returns whether a folder is a PEFT adapter, without a model and without edits of lancet beside it.
 bool is_foreign_adapter(const std::filesystem::path& folder);
 
-/// What an adapter did to a weight.
+/// The effect of an adapter on one weight.
 struct AdaptedWeight {
   std::string name = {};
   double norm = 0;     ///< Frobenius norm of the change
   double growth = 0;   ///< norm divided by the weight's; 0 for a weight of zeros
-  int64_t rank = 0;    ///< rank of its factors; the smaller side where it is dense
+  int64_t rank = 0;    ///< rank of its factors; for a dense change, the smaller side
   double rounded = 0;  ///< ||stored - exact|| / ||change||
 };
 
 struct AppliedAdapter {
   std::vector<AdaptedWeight> weights = {};
   std::filesystem::path model = {};
-  std::string format = {};  ///< "checkpoint", or "mixed" where weights were quantised
+  std::string format = {};  ///< "checkpoint", or "mixed" if weights were quantised
 };
 
-/// `lancet apply` of an adapter that other programs made, or `lancet diff --out`: the model with its change added, and
-/// apply.json. `job.edits`: the adapter; `job.model`: empty: what its adapter_config.json names. Nothing is measured:
-/// there are no requests. Weights are added to one by one, in f64. The folder appears complete or not at all. Throws:
-/// ConfigError, also for overrides, which have no meaning here; CheckpointError; as read_adapter().
+/// Runs `lancet apply` for an adapter of another program or of `lancet diff --out`: adds its change to the model, and
+/// writes apply.json. `job.edits` is the adapter. `job.model` is the model; empty: the one that adapter_config.json
+/// names. Nothing is measured, since there are no requests. Weights are changed one by one, in f64. The folder appears
+/// complete or not at all. Throws: ConfigError, also for overrides, which have no meaning here; CheckpointError; as
+/// read_adapter().
 AppliedAdapter apply_adapter(const ApplyJob& job);
 
-/// apply.json.
+/// Returns the text of apply.json.
 std::string to_json(const AppliedAdapter& applied, const ApplyJob& job);
 
 }  // namespace lancet

@@ -1,4 +1,4 @@
-// `lancet apply`: a model made of edits that are data.
+// `lancet apply`: applies stored edits to a model.
 #pragma once
 
 #include <filesystem>
@@ -15,33 +15,33 @@
 
 namespace lancet {
 
-/// What becomes of edits on another base model than theirs.
+/// How edits are applied to a base model other than their own.
 enum class OtherBase {
   kRefuse,
-  kAdd,    ///< the stored changes are added to it, whatever they do there
-  kRebase  ///< their requests are edited there: keys and values are found again
+  kAdd,    ///< adds the stored changes, whatever their effect there
+  kRebase  ///< edits the requests again there: keys and values are found anew
 };
 
 struct ApplyJob {
   std::filesystem::path edits = {};  ///< an output of `lancet edit`, or its folder edits/
-  std::filesystem::path model = {};  ///< empty: where the edits' base lay
+  std::filesystem::path model = {};  ///< empty: where the edits' base was
   std::filesystem::path out = {};
   IfExists if_exists = IfExists::kError;
-  std::vector<std::string> overrides = {};  ///< changes to the job that the edits were made by: "run.dtype=f32"
+  std::vector<std::string> overrides = {};  ///< changes to the job that made the edits: "run.dtype=f32"
   OtherBase other_base = OtherBase::kRefuse;
 };
 
-/// What one of these jobs made.
+/// The result of one of these jobs.
 struct MadeOutput {
   EditReport report = {};
   std::filesystem::path folder = {};
-  std::string report_json = {};                        ///< report.json
-  std::vector<RebasedEdit> rebased = {};               ///< one for each edit, where keys were kept
-  std::optional<UndoEntry> undone = {};                ///< entry of an undo
-  std::map<std::string, double> measured_before = {};  ///< means over the edits that stay, as they were measured last
+  std::string report_json = {};                        ///< text of report.json
+  std::vector<RebasedEdit> rebased = {};               ///< one for each edit, if keys were kept
+  std::optional<UndoEntry> undone = {};                ///< the journal's entry of an undo
+  std::map<std::string, double> measured_before = {};  ///< latest measured means over the edits that stay
 };
 
-/// Collective. Throws: as run_edit_job(); ConfigError for edits of another base by OtherBase::kRefuse.
+/// Collective. Throws: as run_edit_job(); by OtherBase::kRefuse, ConfigError for edits of another base.
 MadeOutput run_apply_job(const ApplyJob& job, Communicator& communicator);
 
 }  // namespace lancet

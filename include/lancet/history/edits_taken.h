@@ -1,4 +1,4 @@
-// Edits that are to be taken back, among those of a journal.
+// The edits of a journal that are to be removed.
 #pragma once
 
 #include <optional>
@@ -12,15 +12,15 @@ namespace lancet {
 
 class EditsTaken {
  public:
-  /// `ids` stand in the journal, which outlives this. `mode`: nullopt: kLast where they are all of the last batches,
-  /// else kDowndate. Throws: ConfigError for kLast where they are not.
+  /// `ids` must be in the journal, which must outlive this. `mode`: nullopt: kLast if the ids are all edits of the last
+  /// batches, else kDowndate. Throws: ConfigError for kLast if they are not.
   EditsTaken(const Journal& journal, const std::vector<std::string>& ids, std::optional<UndoMode> mode);
 
   UndoMode mode() const { return mode_; }
-  /// The first batch that an edit leaves.
+  /// Returns the first batch that loses an edit.
   size_t first() const { return first_; }
   UndoEntry entry() const { return {.when = utc_now(), .mode = mode_, .keeps = first_, .edits = ids_}; }
-  /// Returns the edits that stay, by batch, those that are to be edited again among them.
+  /// Returns the edits that stay, by batch, including those that are edited again.
   std::vector<std::vector<EditRequest>> requests() const;
 
  private:

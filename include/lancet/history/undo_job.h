@@ -1,4 +1,4 @@
-// `lancet undo`: a model made of fewer of its edits.
+// `lancet undo`: removes some of a model's edits.
 #pragma once
 
 #include <filesystem>
@@ -12,32 +12,33 @@
 
 namespace lancet {
 
-/// Which edits; the first that is given.
+/// Selects edits by the first of these that is given.
 struct EditSelection {
   std::vector<std::string> ids = {};
-  std::vector<std::string> where = {};  ///< all hold: "specificity_prob.after < 0.5", "success == false"
+  /// Conditions that must all hold: "specificity_prob.after < 0.5", "success == false".
+  std::vector<std::string> where = {};
   int64_t last_batches = *UndoSpec::kLast.fallback;
 };
 
 struct UndoJob {
   std::filesystem::path output = {};  ///< an output of `lancet edit`
-  std::filesystem::path model = {};   ///< empty: where the edits' base lay
-  std::filesystem::path out = {};     ///< empty: `output` itself is replaced, at once
+  std::filesystem::path model = {};   ///< empty: where the edits' base was
+  std::filesystem::path out = {};     ///< empty: `output` itself is replaced, in one step
   IfExists if_exists = IfExists::kError;
   EditSelection selection = {};
-  std::optional<UndoMode> mode = {};  ///< nullopt: kLast where it is the last batches, else kDowndate
+  std::optional<UndoMode> mode = {};  ///< nullopt: kLast if the last batches are selected, else kDowndate
   std::vector<std::string> overrides = {};
 };
 
-/// A job with what a section of UndoSpec says, and nothing else.
+/// Returns a job with the options of a section of UndoSpec; its other fields are not set.
 UndoJob parse_undo_options(ConfigSection section);
 
-/// Collective. Throws: as run_apply_job(); ConfigError for a selection of nothing, of everything, or of what the mode
-/// cannot take out.
+/// Collective. Throws: as run_apply_job(); ConfigError for a selection of nothing, of everything, or of edits that the
+/// mode cannot remove.
 MadeOutput run_undo_job(const UndoJob& job, Communicator& communicator);
 
-/// Returns the chosen ones of a journal's standing edits, in its order. Throws: ConfigError for ids that do not stand,
-/// conditions that are none, and metrics that were not measured.
+/// Returns the selected ids among a journal's standing edits, in its order. Throws: ConfigError for ids that are not
+/// among them, for invalid conditions, and for metrics that were not measured.
 std::vector<std::string> chosen_edits(const Journal& journal, const EditSelection& selection);
 
 }  // namespace lancet

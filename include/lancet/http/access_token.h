@@ -1,4 +1,4 @@
-// Secrets that a server makes up when it starts.
+// Secrets that a server generates when it starts.
 #pragma once
 
 #include <string>
@@ -6,10 +6,11 @@
 
 namespace lancet {
 
-/// 128 bits of the system's random source as 32 hexadecimal digits. Throws: CheckpointError where it gives none.
+/// Returns 128 bits of the system's random source as 32 hexadecimal digits. Throws: CheckpointError if the source
+/// fails.
 std::string make_access_token();
 
-/// How long it takes depends on the lengths alone.
+/// Compares two texts. The time depends on their lengths alone.
 bool equal_in_constant_time(std::string_view one, std::string_view other);
 
 }  // namespace lancet

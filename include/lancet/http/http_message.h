@@ -1,4 +1,4 @@
-// A request and its reply, apart from any library that reads or writes them.
+// A request and its reply, independent of the library that reads or writes them.
 #pragma once
 
 #include <functional>
@@ -13,12 +13,12 @@ namespace lancet {
 struct HttpRequest {
   std::string method = {};
   std::string path = {};                                 ///< decoded: "/api/ask"
-  std::map<std::string, std::string> query = {};         ///< decoded; the first of equal names
+  std::map<std::string, std::string> query = {};         ///< decoded; if a name is repeated, its first value
   std::multimap<std::string, std::string> headers = {};  ///< names in lower case
   std::string body = {};
-  std::function<bool()> is_awaited = {};  ///< whether whoever asked still waits for the reply; empty: not known
+  std::function<bool()> is_awaited = {};  ///< returns whether the sender still waits for the reply; empty: not known
 
-  /// Empty where it is not there.
+  /// These return an empty text if the header or parameter is missing.
   std::string header(const std::string& name) const {
     const auto found = headers.find(name);
     return found == headers.end() ? std::string() : found->second;
@@ -29,10 +29,10 @@ struct HttpRequest {
   }
 };
 
-/// Receiver of a reply's text that is made piece by piece.
+/// Receives the text of a reply piece by piece.
 struct ReplySink {
-  std::function<bool(std::string_view)> write = {};  ///< false: nobody reads it any more
-  std::function<bool()> is_read = {};                ///< whether somebody still does
+  std::function<bool(std::string_view)> write = {};  ///< returns false if nobody reads the reply any more
+  std::function<bool()> is_read = {};                ///< returns whether somebody still reads it
 };
 
 struct HttpReply {
@@ -40,16 +40,16 @@ struct HttpReply {
   std::string type = "application/json";
   std::string body = {};
   std::vector<std::pair<std::string, std::string>> headers = {};
-  std::function<void(const ReplySink&)> stream = {};  ///< makes the text piece by piece, in place of a body
+  std::function<void(const ReplySink&)> stream = {};  ///< writes the text piece by piece, instead of `body`
 };
 
-/// A request that is not answered, and why.
+/// A refusal of a request, and its reason.
 struct Refusal {
   int status = 400;
   std::string message = {};
 };
 
-/// {"error": message}, with line breaks as they are.
+/// Returns {"error": message}, with line breaks unchanged.
 HttpReply error_reply(int status, std::string_view message);
 
 }  // namespace lancet

@@ -1,4 +1,4 @@
-// HTTP on one address: connections, limits and deadlines. What a request means is its route's.
+// An HTTP server at one address: connections, limits and deadlines. Routes decide what a request does.
 #pragma once
 
 #include <cstdint>
@@ -15,46 +15,47 @@ namespace lancet {
 struct HttpRoute {
   std::string method = "GET";  ///< or "POST"
   std::string path = {};
-  std::string body_type = {};                                ///< Content-Type that a POST must have; empty: any
-  int64_t most_body_bytes = 0;                               ///< more is refused with 413, before it is read
-  std::function<HttpReply(const HttpRequest&)> answer = {};  ///< runs on a connection's thread. Throws: lancet's errors
+  std::string body_type = {};   ///< Content-Type that a POST must have; empty: any
+  int64_t most_body_bytes = 0;  ///< a larger body is refused with 413 before it is read
+  /// Runs on a connection's thread. Throws: lancet's errors.
+  std::function<HttpReply(const HttpRequest&)> answer = {};
 };
 
-/// Makes the reply to a request that is not answered.
+/// Makes the reply to a refused request.
 using RefusalWriter = std::function<HttpReply(const HttpRequest& request, const Refusal& refusal)>;
 
 struct HttpLimits {
-  /// Most connections at a time, and most of one peer's address; more get 503. Where there is no room, a connection
-  /// that has not sent a whole request goes for a new one: the one longest at its head, and for half a second, else at
-  /// its body, and for two.
+  /// Most connections in total, and most from one peer's address; further ones get 503. If there is no room, a new
+  /// connection replaces one that has not sent its whole request: the oldest one that is still sending its head, after
+  /// half a second; else the oldest one that is still sending its body, after two seconds.
   int64_t connections = 32;
   int64_t peer_connections = 24;
-  int64_t head_bytes = 32768;                  ///< size of request line and headers; more get 431
-  int64_t request_bytes = int64_t{40} << 20U;  ///< size of head and body, with what chunks add
-  int64_t head_seconds = 5;                    ///< time until they are there
-  int64_t request_seconds = 120;               ///< time until the body is there too
-  int64_t write_seconds = 30;                  ///< time until a piece of the reply is taken
+  int64_t head_bytes = 32768;                  ///< size of the request line and the headers; larger ones get 431
+  int64_t request_bytes = int64_t{40} << 20U;  ///< size of head and body, with the framing of chunks
+  int64_t head_seconds = 5;                    ///< time until the head is complete
+  int64_t request_seconds = 120;               ///< time until the body is complete too
+  int64_t write_seconds = 30;                  ///< time until a piece of the reply is accepted
 };
 
 class HttpServer {
  public:
-  /// Binds and listens. `host`: an address or a name of this machine's; `port`: 0 for a free one.
-  /// Throws: ConfigError where that cannot be had.
+  /// Binds and listens. `host`: an address or a name of this machine. `port`: 0 for any free one. Throws: ConfigError
+  /// if it cannot listen there.
   HttpServer(const std::string& host, int64_t port, HttpLimits limits = {});
-  ~HttpServer();  ///< stop(), and waits for the connections' ends
+  ~HttpServer();  ///< calls stop() and waits until all connections have ended
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
 
   int64_t port() const;
 
-  /// `guard` sees every request's head first. `headers` are those of every reply. `write_refusal` empty: error_reply().
-  /// Before run().
+  /// Sets what is served; call it before run(). `guard` gets the head of every request first. `headers` are added to
+  /// every reply. An empty `write_refusal` means error_reply().
   void serve(std::vector<HttpRoute> routes, std::function<std::optional<Refusal>(const HttpRequest&)> guard,
              const std::vector<std::pair<std::string, std::string>>& headers, RefusalWriter write_refusal = {});
 
   /// Answers requests until stop().
   void run();
-  /// Takes no new connections and ends those that are open, streams too. Any thread may call it.
+  /// Accepts no new connections and ends the open ones, streams included. May be called from any thread.
   void stop();
 
  private:

@@ -1,8 +1,9 @@
-// Who may ask: whoever knows the token, by a page of this server's own, under a name that no other site can take.
+// Decides which requests are answered: the sender must know the token, the request must come from a page of this
+// server, and the host name must be one that no other site can use.
 //
-// The token is a header of every request that does something, which the page keeps to itself: a cookie would be sent
-// to whatever else listens on another port of the same host. The page itself and its files tell nothing; they also open
-// by a cookie with a secret of its own, so that the page can be loaded again without a token in its address.
+// Every request that does something carries the token in a header, which the page keeps to itself. A cookie would also
+// be sent to other servers at other ports of the same host. The page and its files hold no secrets. They also open with
+// a cookie that has a secret of its own, so that the page can be reloaded without a token in its address.
 #pragma once
 
 #include <cstdint>
@@ -18,22 +19,22 @@ inline constexpr const char* kTokenHeader = "x-lancet-token";
 inline constexpr const char* kTokenParameter = "token";
 
 struct GuardOptions {
-  std::string host = {};             ///< that the server is bound to, as it was given
-  int64_t port = 0;                  ///< likewise; a forwarded one may differ
-  std::string token = {};            ///< token of make_access_token()
-  std::string page_secret = {};      ///< likewise, another one
-  std::string bearer_paths = {};     ///< beginning of paths whose requests have it as bearer token; empty: none
-  std::set<std::string> pages = {};  ///< paths that open by the address's token, or by the cookie
+  std::string host = {};          ///< the host that the server is bound to, as it was given
+  int64_t port = 0;               ///< the port that the server is bound to; a forwarded port may differ
+  std::string token = {};         ///< token of make_access_token()
+  std::string page_secret = {};   ///< another secret of make_access_token()
+  std::string bearer_paths = {};  ///< prefix of the paths whose requests carry the token as bearer token; empty: none
+  std::set<std::string> pages = {};  ///< paths that open with the token in the address, or with the cookie
 };
 
 class RequestGuard {
  public:
   explicit RequestGuard(GuardOptions options);
 
-  /// Looks at the head alone; nullopt: it may be answered.
+  /// Checks the head alone. Returns nullopt if the request may be answered.
   std::optional<Refusal> refuse(const HttpRequest& head) const;
 
-  /// Returns Set-Cookie's value for replies to pages.
+  /// Returns the value of Set-Cookie for replies to pages.
   std::string cookie() const;
 
  private:
@@ -46,7 +47,7 @@ class RequestGuard {
   std::string cookie_name_;
 };
 
-/// Whether only this machine reaches the address: "127.0.0.1", "::1", "localhost".
+/// Returns whether the address is reachable only from this machine: "127.0.0.1", "::1", "localhost".
 bool is_local_address(const std::string& host);
 
 }  // namespace lancet

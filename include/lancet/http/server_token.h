@@ -1,4 +1,4 @@
-// The token that another program's server asks for: where it comes from, how it is sent, and that it is shown nowhere.
+// The token for another program's server: reads it, sends it, and keeps it out of all output.
 #pragma once
 
 #include <string>
@@ -8,17 +8,17 @@
 
 namespace lancet {
 
-/// Returns the token in a variable of the environment. Throws: ConfigError that begins with `from` where there is no
-/// such variable, and as checked_token() does.
+/// Returns the token in an environment variable. Throws: ConfigError that begins with `from` if the variable is not
+/// set, and as checked_token().
 std::string token_of_environment(const std::string& variable, std::string_view from);
 
-/// Returns the token. Throws: ConfigError that begins with `from` for one that cannot stand in a header.
+/// Returns the token. Throws: ConfigError that begins with `from` if the token cannot be part of a header.
 std::string checked_token(std::string token, std::string_view from);
 
-/// Sends the token along; an empty one is none.
+/// Adds the token to a request, unless it is empty.
 void add_token(HttpQuestion& question, const std::string& token);
 
-/// Returns a server's words with *** in the place of the token.
+/// Returns a server's text with *** in place of the token.
 std::string without_token(std::string words, const std::string& token);
 
 }  // namespace lancet

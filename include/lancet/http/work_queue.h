@@ -1,5 +1,5 @@
-// Work that is asked for by several at once and done one after the other, on one thread: torch's settings are a
-// thread's own, and a model has one state. What is done can be looked at, waited for and cancelled.
+// Runs work that several clients ask for, one after another, on one thread: torch's settings belong to a thread, and a
+// model has one state. Clients can look at work, wait for it and cancel it.
 #pragma once
 
 #include <chrono>
@@ -16,7 +16,7 @@
 namespace lancet {
 
 struct WorkItem {
-  int64_t number = 0;     ///< number among all work, from 1
+  int64_t number = 0;     ///< running number of the work, from 1
   std::string kind = {};  ///< "edit"
   std::string what = {};  ///< text for people: "edit 3 facts"
 };
@@ -27,48 +27,49 @@ const char* outcome_name(WorkOutcome outcome);  ///< "done", "failed", "cancelle
 struct FinishedWork {
   WorkItem item = {};
   WorkOutcome outcome = WorkOutcome::kDone;
-  std::string message = {};  ///< what it returned, or what it threw
+  std::string message = {};  ///< the text that it returned or threw
 };
 
 struct WorkView {
   std::optional<WorkItem> running = {};
-  bool is_cancellable = false;  ///< what runs
+  bool is_cancellable = false;  ///< whether the running work can be cancelled
   std::vector<WorkItem> waiting = {};
-  std::vector<FinishedWork> finished = {};  ///< the last ones, the oldest first
+  std::vector<FinishedWork> finished = {};  ///< the latest ones, the oldest first
 };
 
 struct WorkHooks {
-  std::function<void()> changed = {};    ///< the view did; called from any thread, without a lock
-  std::function<void()> interrupt = {};  ///< ends what runs by Cancelled, soon
+  std::function<void()> changed = {};    ///< called when the view has changed, from any thread, without a lock
+  std::function<void()> interrupt = {};  ///< makes the running work end with Cancelled soon
 };
 
 class WorkQueue {
  public:
-  /// Returns what is told of it. What it throws is its end; Cancelled is no failure.
+  /// Returns a message about the work. An exception ends the work; Cancelled does not count as a failure.
   using Work = std::function<std::string()>;
 
   WorkQueue(size_t most_waiting, WorkHooks hooks);
-  /// stop(), and waits for the end of what runs.
+  /// Calls stop() and waits until the running work has ended.
   ~WorkQueue();
   WorkQueue(const WorkQueue&) = delete;
   WorkQueue& operator=(const WorkQueue&) = delete;
 
-  /// The item's number; nullopt: too many wait, or the queue is stopped.
+  /// Adds work and returns its number; nullopt: too many wait, or the queue is stopped.
   std::optional<int64_t> add(const std::string& kind, const std::string& what, Work work);
 
-  /// What waits goes, what runs is interrupted. False: it is neither, or no longer to be cancelled.
+  /// Removes work that waits, or interrupts work that runs. Returns false if it does neither, or can no longer be
+  /// cancelled.
   bool cancel(int64_t number);
 
-  /// Tells, from within the work, that it is done but for telling so. What cancels it from here on comes too late.
+  /// Called from within the work when only its report is left. From now on it can no longer be cancelled.
   void begin_last_part();
 
-  /// Whether an interruption is wanted, for whatever the work tells while it runs: one that came before the work
-  /// listened is wanted still.
+  /// Returns whether the running work should be interrupted. Work asks this when it starts to listen, so that an
+  /// earlier interruption is not lost.
   bool wants_interruption() const;
 
-  /// Everything that waits goes, what runs is interrupted, nothing comes any more.
+  /// Removes all work that waits, interrupts the running work, and accepts no more work.
   void stop();
-  /// Whether nothing runs, by then.
+  /// Waits and returns whether nothing is running or waiting at the end.
   bool wait_until_idle(std::chrono::milliseconds longest);
 
   WorkView view() const;

@@ -1,4 +1,4 @@
-// Comma-separated values as RFC 4180 has them, with a header line, and as spreadsheets write them.
+// Reads comma-separated values with a header line, as RFC 4180 defines them and as spreadsheets write them.
 #pragma once
 
 #include <cstdint>
@@ -8,25 +8,25 @@
 
 namespace lancet {
 
-/// Most columns of a table that are kept: no data set has a hundredth of them.
+/// The most columns of a table that are kept. No known data set has a hundredth of them.
 inline constexpr size_t kMostColumns = 4096;
 
 struct CsvRow {
   std::vector<std::string> fields;  ///< the first kMostColumns
   size_t n_fields = 0;
-  int64_t line = 1;     ///< line where it begins: a field in quotes may hold line breaks
-  std::string problem;  ///< what is wrong with its quotes; empty: nothing
+  int64_t line = 1;     ///< line on which it begins; a quoted field may contain line breaks
+  std::string problem;  ///< the error in its quotes; empty: none
 };
 
 struct CsvTable {
-  char divider = ',';        ///< character between columns
+  char divider = ',';        ///< the character between columns
   std::vector<CsvRow> rows;  ///< the first is the header
 };
 
-/// Rows end with LF, CRLF or CR, as each of them comes; one with nothing in any field is none. Byte order marks at the
-/// front are left out, and a first line "sep=;", by which Excel says what divides columns. Without it that is a comma,
-/// or, where the header has one column only, what makes more of it: a semicolon (Excel, where the comma is the decimal
-/// one) or a tab.
+/// Parses a table. Rows end with LF, CRLF or CR, which may be mixed; rows with only empty fields are left out. Byte
+/// order marks at the beginning are skipped, and so is a first line "sep=;", with which Excel names the divider.
+/// Without this line the divider is a comma; but if the header then has only one column, it is a semicolon (Excel,
+/// where the decimal sign is a comma) or a tab, if that gives more columns.
 CsvTable parse_csv(std::string_view text);
 
 }  // namespace lancet

@@ -13,25 +13,25 @@
 
 namespace lancet {
 
-/// "path: cannot write: No space left on device; free some space there or choose another place".
+/// Returns "path: cannot write: No space left on device; free some space there or choose another place".
 std::string file_problem(const std::filesystem::path& path, std::string_view action, int error_number);
 
-/// False only where nothing of that name is: true for a symbolic link whose file is gone and for what may not be looked
-/// at. Opening it then tells what is wrong.
+/// Returns false only if nothing of that name exists. Returns true for a symbolic link to a missing file and for an
+/// entry that may not be accessed; opening it then reports the problem.
 bool has_entry(const std::filesystem::path& path);
 
-/// openat(2) with O_CLOEXEC, again where a signal interrupted it: a descriptor, or -1 and errno. `folder` is one's
-/// descriptor or AT_FDCWD.
+/// Calls openat(2) with O_CLOEXEC and repeats it if a signal interrupts it. Returns a descriptor, or -1 with errno.
+/// `folder` is a folder's descriptor or AT_FDCWD.
 int open_descriptor(int folder, const std::filesystem::path& path, int flags);
 
 class FileHandle {
  public:
-  /// A regular file (symbolic links are followed).
+  /// Opens a regular file. Symbolic links are followed.
   static FileHandle open_regular(const std::filesystem::path& path);
   static FileHandle open_folder(const std::filesystem::path& path);
-  /// Write-only; the file must not exist.
+  /// Creates a file for writing only. The file must not exist.
   static FileHandle create(const std::filesystem::path& path);
-  /// Takes over an open descriptor.
+  /// Takes ownership of an open descriptor.
   FileHandle(int descriptor, std::filesystem::path path) : descriptor_(descriptor), path_(std::move(path)) {}
 
   ~FileHandle();
@@ -40,16 +40,16 @@ class FileHandle {
 
   int descriptor() const { return descriptor_; }
   const std::filesystem::path& path() const { return path_; }
-  /// Whether path() still names the file that is open, and not another one or a link to it.
+  /// Returns whether path() still names the open file, not another file or a link to it.
   bool has_its_name() const;
   void write(std::span<const std::byte> bytes);
   void write_at(std::span<const std::byte> bytes, uint64_t offset);
-  /// Asks the disk to begin with what has been written; waits for nothing and promises nothing.
+  /// Asks the disk to start writing. Does not wait, and guarantees nothing.
   void begin_sync();
   void sync();
-  /// Checked: some file systems report a full disk only here.
+  /// Closes the file and checks the result: some file systems report a full disk only here.
   void close();
-  /// Gives the descriptor away.
+  /// Returns the descriptor and gives up its ownership.
   int release();
 
  private:
@@ -60,8 +60,8 @@ class FileHandle {
 /// Makes the renames in `folder` durable.
 void sync_folder(const std::filesystem::path& folder);
 
-/// A hidden file beside `target` that takes its place at commit(); removed otherwise. The first one that a process
-/// makes in a folder removes those that dead processes left there.
+/// A hidden file beside `target`. commit() renames it to `target`; without a commit it is removed. The first one that a
+/// process makes in a folder removes those that ended processes left there.
 class TemporaryFile {
  public:
   explicit TemporaryFile(const std::filesystem::path& target);
@@ -76,27 +76,27 @@ class TemporaryFile {
   std::filesystem::path target_;
   std::filesystem::path temporary_;
   FileHandle file_;
-  FileHandle lock_;  // of the same open file: tells other processes, also after close(), that it is not a leftover
+  FileHandle lock_;  // of the same open file: shows other processes, also after close(), that the file is in use
   bool committed_ = false;
 };
 
-// Whether a path still names the file that it named, as it was then: without reading it.
+// Identifies a file without reading it, to check whether a path still names the same, unchanged file.
 
 struct FileIdentity {
   uint64_t device = 0, inode = 0;
   int64_t size_bytes = 0;
   int64_t written_ns = 0;  ///< mtime
-  int64_t changed_ns = 0;  ///< ctime: nobody can set it back
+  int64_t changed_ns = 0;  ///< ctime: it cannot be set back
 
   bool operator==(const FileIdentity&) const = default;
 };
 
-/// Throws: CheckpointError where no file is there.
+/// Throws: CheckpointError if there is no file.
 FileIdentity identify_file(const std::filesystem::path& path);
 
-// Bytes from file to file, by the kernel where it can.
+// Copies bytes from file to file, in the kernel if possible.
 
-/// `length` bytes of an open file at `offset`.
+/// A range of `length` bytes of an open file, from `offset` on.
 struct FileRange {
   int descriptor;
   const std::filesystem::path& path;
@@ -104,13 +104,13 @@ struct FileRange {
   uint64_t length;
 };
 
-/// Copies to the current end of `to`, and begins to write it out to the disk, so that a later sync finds little left.
-/// In the kernel; through a small buffer where the two files lie on file systems between which it cannot.
-/// Throws: CheckpointError, also when the file ends before the range does.
+/// Appends the range to `to` and starts to write it to the disk, so that a later sync has little left to do. Copies in
+/// the kernel, or through a small buffer if the kernel cannot copy between the two file systems. Throws:
+/// CheckpointError, also if the file ends before the range does.
 void append_range(const FileRange& from, FileHandle& to);
 
-/// Makes the empty `to` share the whole file's blocks until one of the two changes (btrfs, XFS): costs no time and no
-/// space. False where the file system cannot.
+/// Makes the empty `to` share the blocks of the whole file until one of the two is changed (btrfs, XFS), which takes no
+/// time and no space. Returns false if the file system does not support it.
 bool clone_file(int from_descriptor, FileHandle& to);
 
 }  // namespace lancet

@@ -1,4 +1,4 @@
-// A user's file that is JSON.
+// Reads a JSON file of the user.
 #pragma once
 
 #include <filesystem>
@@ -8,7 +8,7 @@
 
 namespace lancet {
 
-/// read_text_file() and parse_strict_json(). Throws: ConfigError "what: path: ...".
+/// Calls read_text_file() and parse_strict_json(). Throws: ConfigError "what: path: ...".
 nlohmann::json read_json_file(const std::filesystem::path& path, std::string_view what);
 
 }  // namespace lancet

@@ -1,5 +1,5 @@
-// An output folder that appears complete or not at all: built as a hidden sibling, renamed once. A manifest in it lists
-// what was written; nothing else is ever taken away.
+// An output folder that appears complete or not at all: it is built as a hidden sibling and renamed once. Its manifest
+// lists what was written; nothing else is ever removed.
 #pragma once
 
 #include <filesystem>
@@ -11,32 +11,33 @@ namespace lancet {
 
 enum class IfExists { kError, kReplace };
 
-/// What a folder holds. Its manifest says so; one from before there were manifests shows it by its record.
+/// The kind of an output folder. Its manifest names the kind; a folder from before there were manifests is recognised
+/// by its record.
 struct OutputKind {
   std::string_view name;    ///< "edit"
-  std::string_view record;  ///< a JSON file that it always has: "report.json"
-  std::string_view format;  ///< how the record's "format" begins: "lancet-report-"
+  std::string_view record;  ///< a JSON file that the folder always has: "report.json"
+  std::string_view format;  ///< prefix of the record's "format": "lancet-report-"
 };
 
 class OutputFolder {
  public:
-  /// Makes the staging folder beside `target` (same file system); parents are created. Removes what dead processes left
-  /// for the same target, and puts it back where one died between taking it away and replacing it.
-  /// Throws: ConfigError when `target` exists and `policy` is kError; when it exists with kReplace and has anything in
-  /// it that lancet did not write there, which is named; when it is not a folder; CheckpointError when the disk
-  /// refuses.
+  /// Makes the staging folder beside `target` (on the same file system) and creates missing parents. Removes what ended
+  /// processes left for the same target, and restores a target that a process had moved away but not replaced. Throws:
+  /// ConfigError if `target` exists and `policy` is kError; if it exists with kReplace and holds something that lancet
+  /// did not write there, which is named; if it is not a folder; CheckpointError if writing fails.
   OutputFolder(std::filesystem::path target, IfExists policy, const OutputKind& kind);
-  ~OutputFolder();  ///< Removes the staging folder unless committed.
+  ~OutputFolder();  ///< removes the staging folder unless committed
   OutputFolder(const OutputFolder&) = delete;
   OutputFolder& operator=(const OutputFolder&) = delete;
 
   const std::filesystem::path& target() const { return target_; }
-  /// Write here.
+  /// Returns the folder to write in.
   const std::filesystem::path& staging() const { return staging_; }
 
-  /// Writes the manifest, syncs the files and puts the folder in place in one step (an existing target is exchanged,
-  /// then what lancet wrote in it removed). Throws: CheckpointError; ConfigError when `target` came into being since
-  /// (kError), or has something in it by now that lancet did not write. The old target is then untouched.
+  /// Writes the manifest, syncs the files and puts the folder in place in one step. An existing target is exchanged,
+  /// and then the files that lancet wrote in it are removed. Throws: CheckpointError; ConfigError if `target` was
+  /// created in the meantime (kError), or now holds something that lancet did not write. The old target is then
+  /// unchanged.
   void commit();
 
  private:
@@ -46,32 +47,31 @@ class OutputFolder {
   std::filesystem::path staging_;
   IfExists policy_;
   OutputKind kind_;
-  int lock_ = -1;  // descriptor of the staging folder; its lock tells other processes that somebody works here
+  int lock_ = -1;  // descriptor of the staging folder; its lock tells other processes that it is in use
 };
 
-/// Puts the target back that a killed run had set aside, and removes the unfinished folders of runs that are gone, as
-/// the constructor does, and a lock that nobody holds. What cannot be read stays.
+/// Restores the target that a killed run had set aside. Removes unfinished folders of ended runs, as the constructor
+/// does, and a lock that nobody holds. What cannot be read stays.
 void recover_output(const std::filesystem::path& target, const OutputKind& kind);
 
-/// The checks of the constructor alone, so that a job can fail before hours of work.
-/// Throws: ConfigError as above.
+/// Makes only the checks of the constructor, so that a job can fail before hours of work. Throws: ConfigError as above.
 void check_output_target(const std::filesystem::path& target, IfExists policy, const OutputKind& kind);
 
-/// Adds files that lancet made in a finished folder to its manifest, where it has one; what lies elsewhere is left out.
-/// Throws: CheckpointError when the disk refuses.
+/// Adds files that lancet made in a finished folder to its manifest, if it has one. Files outside the folder are
+/// ignored. Throws: CheckpointError if writing fails.
 void note_written(const std::filesystem::path& folder, std::span<const std::filesystem::path> files);
 
-/// "<target><suffix>" beside the folder that `target` means, whatever slashes and links it is written with.
+/// Returns "<target><suffix>" beside the folder that `target` means; slashes and links in `target` are resolved.
 /// Throws: ConfigError for a path without a name.
 std::filesystem::path sibling_of(const std::filesystem::path& target, std::string_view suffix);
 
-/// Held from the start of a job: a second one for the same target fails at once rather than after hours. Ends with the
-/// process, however that ends.
+/// A lock that a job holds from its start, so that a second job for the same target fails at once and not after hours.
+/// It ends with the process, however the process ends.
 class OutputLock {
  public:
-  /// Parents are created, and what dead processes left of the target is dealt with as by OutputFolder, so that its
-  /// checks come after this. Where nothing can be locked (some network file systems), nothing is. Throws: ConfigError
-  /// when another run holds it; CheckpointError when the disk refuses.
+  /// Takes the lock. Creates missing parents, and handles what ended processes left of the target as OutputFolder does,
+  /// so make its checks afterwards. If the file system cannot lock (some network file systems), nothing is locked.
+  /// Throws: ConfigError if another run holds the lock; CheckpointError if writing fails.
   OutputLock(const std::filesystem::path& target, const OutputKind& kind);
   ~OutputLock();
   OutputLock(const OutputLock&) = delete;
@@ -82,16 +82,17 @@ class OutputLock {
   int descriptor_ = -1;  // -1: nothing is locked
 };
 
-// Where outputs may lie: what a job that replaces a folder must not delete.
+// Checks places for outputs: a job that replaces a folder must not delete something else.
 
-/// The output must not be the model, lie in it, or hold it: replacing it would delete the base. Throws: ConfigError.
+/// Checks that the output is not the model, not in it, and does not contain it: replacing it would delete the base.
+/// Throws: ConfigError.
 void check_apart(const std::filesystem::path& output, const std::filesystem::path& model);
 
-/// `--out` of a command whose outputs are of that kind. Throws: ConfigError for one that is there and may not be
-/// replaced, or of which not all is lancet's.
+/// Checks `--out` of a command whose outputs are of that kind. Throws: ConfigError if it exists and may not be
+/// replaced, or if it holds something that is not lancet's.
 void check_new_output(const std::filesystem::path& out, IfExists if_exists, const OutputKind& kind);
 
-/// The statistics cache must not lie in a folder that is replaced or goes away. Throws: ConfigError.
+/// Checks that the statistics cache is not in a folder that is replaced or removed. Throws: ConfigError.
 void check_cache_outside(const std::filesystem::path& cache, const std::filesystem::path& folder);
 
 }  // namespace lancet

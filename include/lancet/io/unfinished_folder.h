@@ -1,5 +1,5 @@
-// `<output>.unfinished`: what a run has finished before its output is whole, so that the next one of the same job finds
-// it. A manifest says that it is lancet's; only files that lancet gives such names are ever taken away.
+// `<output>.unfinished`: keeps what a run has finished before its output is complete, so that the next run of the same
+// job can use it. A manifest marks the folder as lancet's. Only files with names that lancet uses are ever removed.
 #pragma once
 
 #include <filesystem>
@@ -11,18 +11,18 @@ namespace lancet {
 
 std::filesystem::path unfinished_folder(const std::filesystem::path& output);
 
-/// The folder in it that holds where a job of several batches stands.
+/// The folder in it with the progress of a job of several batches.
 inline constexpr const char* kProgressFolder = "progress";
 inline constexpr OutputKind kProgressKind{"progress", "progress.json", "lancet-progress-"};
 
-/// Touches nothing. Throws: ConfigError when something else has the name, or anything lies in it that lancet does not
-/// write there, which is named.
+/// Checks the folder without changing it. Throws: ConfigError if something else has the name, or if it holds something
+/// that lancet does not write there, which is named.
 void check_unfinished(const std::filesystem::path& folder);
-/// Makes it where it is not. Ranks may do so at once. Throws: as check_unfinished(); CheckpointError when the disk
-/// refuses.
+/// Makes the folder if it does not exist. Ranks may do so at the same time. Throws: as check_unfinished();
+/// CheckpointError if writing fails.
 void make_unfinished(const std::filesystem::path& folder);
-/// Removes it with what lancet wrote there. What else is in it stays, with a warning. Ranks may do so at once. Best
-/// effort: a removal that is cut short leaves a folder that check_unfinished() takes.
+/// Removes the folder with what lancet wrote there. Other entries stay, with a warning. Ranks may do so at the same
+/// time. Best effort: an interrupted removal leaves a folder that check_unfinished() accepts.
 void remove_unfinished(const std::filesystem::path& folder);
 
 }  // namespace lancet

@@ -1,8 +1,9 @@
-// Jinja templates, as chat templates of checkpoints are written in: read once, and run within limits.
+// Jinja templates, the language of checkpoints' chat templates: parsed once, and run within limits.
 //
-// A template gives the text that jinja2's sandbox gives as transformers sets it up (ImmutableSandboxedEnvironment with
-// trim_blocks and lstrip_blocks, loop controls, the tag `generation`, its own `tojson`, `raise_exception` and
-// `strftime_now`), or an error. What jinja2 has and lancet has not is an error that names it and its line.
+// A template gives the same text as in jinja2's sandbox as transformers configures it (ImmutableSandboxedEnvironment
+// with trim_blocks and lstrip_blocks, loop controls, the tag `generation`, its own `tojson`, `raise_exception` and
+// `strftime_now`), or an error. For features of jinja2 that lancet does not support, the error names the feature and
+// the line.
 #pragma once
 
 #include <cstdint>
@@ -18,19 +19,19 @@
 
 namespace lancet {
 
-/// A template that cannot be read, or that failed: what is wrong, and in which line of the template.
+/// A template cannot be parsed, or it failed. Has the problem and the template's line.
 class JinjaError : public Error {
  public:
   enum class Cause {
-    kTemplate,  ///< what the template says, or what it does with what it was given
+    kTemplate,  ///< an error in the template, or in its use of the data
     kRaised,    ///< the template called raise_exception(message)
-    kLimit      ///< it took too many steps, too much memory or too deep a nesting
+    kLimit      ///< it took too many steps, too much memory or nested too deeply
   };
 
   JinjaError(Cause cause, std::string reason, int64_t line);
 
   Cause cause() const { return cause_; }
-  /// The message without the line: of kRaised, the template's own words.
+  /// Returns the message without the line. For kRaised, it is the template's own message.
   const std::string& reason() const { return reason_; }
   int64_t line() const { return line_; }
 
@@ -42,29 +43,29 @@ class JinjaError : public Error {
 
 struct JinjaData;
 using JinjaDataList = std::vector<JinjaData>;
-using JinjaDataMap = std::vector<std::pair<std::string, JinjaData>>;  ///< in their order; no key twice
+using JinjaDataMap = std::vector<std::pair<std::string, JinjaData>>;  ///< in order, without repeated keys
 
-/// What a template is given: None, or what JSON can say.
+/// The data for a template: None, or any JSON value.
 struct JinjaData {
   std::variant<std::monostate, bool, int64_t, double, std::string, JinjaDataList, JinjaDataMap> value = {};
 };
 
-/// What a run may take at most. The defaults are far above what public templates take of long conversations.
+/// The limits of a run. The defaults are far above what public templates need for long conversations.
 struct JinjaLimits {
-  int64_t steps = 4'000'000;                   ///< parts of the template that are evaluated, and work as long
-  int64_t memory_bytes = int64_t{256} << 20U;  ///< of all values that the run makes, its output among them
-  int64_t depth = 800;                         ///< of what is evaluated within something that is evaluated
+  int64_t steps = 4'000'000;                   ///< evaluated parts of the template, and other work of the same duration
+  int64_t memory_bytes = int64_t{256} << 20U;  ///< memory of all values that the run makes, its output included
+  int64_t depth = 800;                         ///< nesting depth of evaluation
 };
 
 class JinjaTemplate {
  public:
-  /// Throws: JinjaError.
+  /// Parses the template. Throws: JinjaError.
   explicit JinjaTemplate(std::string_view source);
   JinjaTemplate(JinjaTemplate&&) noexcept;
   JinjaTemplate& operator=(JinjaTemplate&&) noexcept;
   ~JinjaTemplate();
 
-  /// `now`: what strftime_now tells of. Thread-safe. Throws: JinjaError.
+  /// Runs the template. `now`: the time for strftime_now. Thread-safe. Throws: JinjaError.
   std::string render(const JinjaDataMap& variables, const std::tm& now, const JinjaLimits& limits = {}) const;
 
  private:

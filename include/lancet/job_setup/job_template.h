@@ -1,4 +1,4 @@
-// A job to begin with: what fits a model, with comments, and places for one's own facts and text.
+// Makes a job to start from: settings that fit a model, comments, and places for the user's facts and text.
 #pragma once
 
 #include <filesystem>
@@ -9,14 +9,15 @@
 namespace lancet {
 
 struct JobTemplateOptions {
-  std::filesystem::path requests;  ///< a file of facts; empty: examples stand in the job
+  std::filesystem::path requests;  ///< a file of facts; empty: the job contains examples
   std::filesystem::path out = {};  ///< empty: a folder beside the job
-  std::filesystem::path job = {};  ///< place where it will lie, and its paths are relative to; empty: they are absolute
+  /// Where the job will be; its paths are relative to it. Empty: its paths are absolute.
+  std::filesystem::path job = {};
 };
 
-/// YAML that runs as it is: with absolute paths wherever it lies. Options of the editor: those of the model's
-/// lancet.yaml, a preset, or the method's automatic ones. Throws: ConfigError for a file of facts or a lancet.yaml that
-/// cannot be read.
+/// Returns YAML that runs unchanged; with absolute paths it runs from any place. The editor's options are those of the
+/// model's lancet.yaml, of a preset, or the method's automatic ones. Throws: ConfigError if the file of facts or
+/// lancet.yaml cannot be read.
 std::string make_job_template(const ModelFiles& files, const JobTemplateOptions& options);
 
 }  // namespace lancet

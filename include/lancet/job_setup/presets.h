@@ -1,5 +1,5 @@
-// Published (or tuned) options of a method for a model: data/presets/, part of the program. `editor.preset` in a job
-// names one, or lets the model's config.json choose; the job's own keys win.
+// Published (or tuned) options of a method for a model: data/presets/, which are embedded in the program.
+// `editor.preset` of a job names a preset, or lets the model's config.json choose one. The job's own keys override it.
 #pragma once
 
 #include <cstdint>
@@ -17,63 +17,67 @@
 
 namespace lancet {
 
-/// What of config.json tells models apart. Base and instruct models often agree in all of it: they share presets.
+/// The facts of config.json that distinguish models. Base and instruct models often agree in all of them and share
+/// presets.
 struct ModelFacts {
   std::string model_type;
-  std::vector<std::pair<std::string, int64_t>> sizes;  ///< config.json's keys, always the same ones in one order
+  /// Keys of config.json, always the same keys in the same order.
+  std::vector<std::pair<std::string, int64_t>> sizes;
   bool operator==(const ModelFacts&) const = default;
 };
 
 ModelFacts facts_of(const ModelConfig& config);
-/// A map with config.json's keys.
+/// Returns a map with config.json's keys.
 ConfigTree to_tree(const ModelFacts& facts);
-/// "llama, hidden_size 4096, ...".
+/// Returns "llama, hidden_size 4096, ...".
 std::string to_text(const ModelFacts& facts);
 
 struct Preset {
   std::string name;                 ///< the file's name, without .yaml
-  std::vector<std::string> models;  ///< names of models with these facts, for people
+  std::vector<std::string> models;  ///< names of models with these facts, for people to read
   ModelFacts facts;
-  std::string weights;  ///< `auto` takes it for these alone, by Checkpoint::content_hash; empty: for all with the facts
-  std::string source;   ///< code base, file and commit; or how it was found
+  /// The Checkpoint::content_hash for which alone `auto` takes it; empty: any weights with the facts.
+  std::string weights;
+  std::string source;  ///< code base, file and commit; or how it was found
   std::string notes;
   bool is_automatic = true;  ///< whether `preset: auto` may choose it
   std::string method;
-  ConfigTree editor;  ///< a job's section, without lines
-  std::string text;   ///< the file
+  ConfigTree editor;  ///< the section of a job, without line numbers
+  std::string text;   ///< text of the file
 };
 
-/// Throws: ConfigError with every problem; the editor's options are read as a job's are.
+/// Parses a preset. Throws: ConfigError with every problem; the editor's options are parsed as a job's are.
 Preset parse_preset(const std::string& name, const std::string& text, const std::string& source);
 
-/// Presets that the program carries, by name.
+/// Returns the presets that are embedded in the program, by name.
 std::span<const Preset> built_in_presets();
 
-/// One of those. Throws: ConfigError that lists them.
+/// Returns one of these presets. Throws: ConfigError that lists them if there is none of this name.
 const Preset& find_preset(const std::string& name);
 
-/// What `preset: auto` takes; null when there is none. `weights_hash`: the model's Checkpoint::content_hash, asked for
-/// only where a preset is of certain weights.
+/// Returns the preset that `preset: auto` takes; null if there is none. `weights_hash` returns the model's
+/// Checkpoint::content_hash; it is called only if a preset is for certain weights.
 const Preset* find_automatic_preset(std::string_view method, const ModelFacts& facts,
                                     const std::function<std::string()>& weights_hash);
 
-/// A job before it is parsed, as far as presets need to know it.
+/// What presets need to know about a job before it is parsed.
 struct JobSource {
-  std::filesystem::path base;  ///< folder that relative paths start from
-  std::string name;            ///< name in messages
+  std::filesystem::path base;  ///< folder against which relative paths are resolved
+  std::string name;            ///< name of the job in messages
 };
 
-/// What `preset: auto` takes for the job's model; null when there is none. Throws: ConfigError; CheckpointError when
-/// its config.json cannot be read.
+/// Returns the preset that `preset: auto` takes for the job's model; null if there is none. Throws: ConfigError;
+/// CheckpointError if the model's config.json cannot be read.
 const Preset* find_automatic_preset(std::string_view method, const ConfigTree& job, const JobSource& source);
 
-/// The method of an `editor:` that may leave it to its preset; empty when neither says it. Throws: as apply_preset.
+/// Returns the method of an `editor:`, which may leave it to its preset; empty if neither names one. Throws: as
+/// apply_preset().
 std::string method_of(const ConfigTree& editor, const JobSource& source);
 
-/// Replaces `editor.preset` (auto, the name of a preset that the program carries, or a file: a path with a slash, or
-/// .yaml) by the keys of that preset that the job does not have. Returns what was taken; nullopt when the job names
-/// none. A preset of another model is taken with a warning. Throws: ConfigError that lists what there is;
-/// CheckpointError when the model's config.json cannot be read.
+/// Replaces `editor.preset` (auto, the name of an embedded preset, or a file: a path with a slash, or .yaml) by those
+/// keys of the preset that the job lacks. Returns the preset; nullopt if the job names none. A preset for another model
+/// is taken with a warning. Throws: ConfigError that lists the presets; CheckpointError if the model's config.json
+/// cannot be read.
 std::optional<Preset> apply_preset(ConfigTree& job, const JobSource& source);
 
 }  // namespace lancet

@@ -1,5 +1,5 @@
-// Who says whether a text that a model wrote states the answer it shall: a program or a server that the user names.
-// What it says is remembered, so that nothing is judged twice.
+// Decides whether a text that a model wrote states the expected answer. The judge is a program or a server that the
+// user names. Verdicts are cached, so that nothing is judged twice.
 #pragma once
 
 #include <cstddef>
@@ -13,21 +13,21 @@
 
 namespace lancet {
 
-/// An answer, and what it shall state.
+/// An answer, and what it should state.
 struct JudgedAnswer {
-  std::string prompt;                ///< what the model was given
-  std::string answer;                ///< what it wrote
-  std::string target;                ///< what the answer shall state
+  std::string prompt;                ///< the model's prompt
+  std::string answer;                ///< the text that the model wrote
+  std::string target;                ///< what the answer should state
   std::vector<std::string> aliases;  ///< other names of the target
 };
 
-/// The question of a judge: text with places for what is judged.
+/// The question to a judge: a text with placeholders for what is judged.
 class JudgePrompt {
  public:
-  /// Throws: ConfigError that begins with `where` for text without {target} or {answer}.
+  /// Throws: ConfigError that begins with `where` for a text without {target} or {answer}.
   JudgePrompt(std::string text, const std::string& where);
 
-  /// Nothing in what is put into the places is a place itself.
+  /// Returns the question with all placeholders filled. Placeholders within the inserted texts are not filled.
   std::string fill(const JudgedAnswer& judged) const;
   const std::string& text() const { return text_; }
 
@@ -35,19 +35,19 @@ class JudgePrompt {
   std::string text_;
 };
 
-/// What somebody means who was asked for yes or no: the first word after a model's thoughts decides.
+/// Returns the verdict in an answer to a yes-or-no question. The first word after a model's thoughts decides.
 JudgeVerdict verdict_in(std::string_view words);
 
-/// Puts one question; a judge that gives no answer is a ServerError.
+/// Asks a judge one question. Throws ServerError if the judge gives no answer.
 class JudgeLine {
  public:
   virtual ~JudgeLine() = default;
-  /// Returns the judge's words. `question`: the filled prompt.
+  /// Returns the judge's answer. `question`: the filled prompt.
   virtual std::string ask(const JudgedAnswer& judged, const std::string& question) = 0;
 };
 
 std::unique_ptr<JudgeLine> make_command_line(const JudgeOptions& options);
-/// Throws: ConfigError for an address that is none, for another machine's where that was not allowed, where
+/// Throws: ConfigError for an invalid address, for another machine's address if that was not allowed or if
 /// LANCET_OFFLINE is set, and for a token that cannot be sent.
 std::unique_ptr<JudgeLine> make_server_line(const JudgeOptions& options);
 
@@ -57,12 +57,13 @@ class AnswerJudge {
   explicit AnswerJudge(const JudgeOptions& options);
   AnswerJudge(const JudgeOptions& options, std::unique_ptr<JudgeLine> line);
 
-  /// "judge-7b at http://127.0.0.1:8000/v1 (prompt 0f3a...)": who judges, and a hash of the prompt.
+  /// Returns "judge-7b at http://127.0.0.1:8000/v1 (prompt 0f3a...)": the judge, and a hash of the prompt.
   const std::string& name() const { return name_; }
 
-  /// Words other than yes and no are unclear. A question without an answer is put a second time; then it is unclear
-  /// too, with a warning, if the judge has answered any before. Three of these in a row, and the rest is not asked.
-  /// Throws: ServerError where the judge never answered.
+  /// Returns the verdicts. Answers other than yes and no count as unclear. If the judge does not answer, the question
+  /// is asked a second time. If that fails too, it counts as unclear, with a warning, provided that the judge has ever
+  /// answered. After three such questions in a row the rest is not asked. Throws: ServerError if the judge has never
+  /// answered.
   std::vector<JudgeVerdict> judge(std::span<const JudgedAnswer> answers);
 
  private:

@@ -1,4 +1,4 @@
-// Conversions between types of numbers on plain memory, in the calling thread alone.
+// Conversions between number types in plain memory. They run in the calling thread only.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace lancet {
 
-/// f32 from the bits of bf16, exactly. As many numbers in both.
+/// Converts bf16 bits to f32, exactly. Both spans have the same length.
 void widen(std::span<const uint16_t> bf16, std::span<float> f32);
 
 }  // namespace lancet

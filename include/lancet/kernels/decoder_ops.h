@@ -1,45 +1,48 @@
-// The elementwise operations of a decoder layer, each as one pass over memory and differentiable once.
-// On the host they are loops of our own, since torch has only chains of smaller operations there, which take as long as
-// the matrix products (docs/benchmarks.md); on GPUs kernels of our own (own_kernels.h); elsewhere those chains.
+// The elementwise operations of a decoder layer. Each is one pass over memory and differentiable once. On the host they
+// are lancet's own loops: torch only has chains of smaller operations there, which take as long as the matrix products
+// (docs/benchmarks.md). On GPUs they are lancet's own kernels (own_kernels.h). On other devices they are torch's
+// chains.
 #pragma once
 
 #include "lancet/runtime/tensor.h"
 
 namespace lancet {
 
-/// x [..., D] * weight [D] / rms(x), the mean square taken in at least f32 (Zhang & Sennrich, arXiv 1910.07467).
+/// Computes x [..., D] * weight [D] / rms(x). The mean square is taken in at least f32 (Zhang & Sennrich, arXiv
+/// 1910.07467).
 Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps);
 
-/// Computes rms_norm() rounded once, after the product with the weight, which may have a wider type than x.
+/// Computes rms_norm(), but rounds only once, after the product with the weight, whose type may be wider than x's.
 Tensor rms_norm_precise(const Tensor& x, const Tensor& weight, double eps);
 
-/// f64 for f64, f32 for all others.
+/// Returns f64 for f64 tensors and f32 for all others.
 at::ScalarType precise_type(const Tensor& x);
 
 struct NormedSum {
   Tensor sum;     ///< new residual stream
   Tensor normed;  ///< rms_norm of it
 };
-/// x + added of one shape, and its norm: a layer's passage from attention to its MLP.
+/// Computes x + added (both of one shape) and the norm of the sum: the step from attention to the MLP in a layer.
 NormedSum add_rms_norm(const Tensor& x, const Tensor& added, const Tensor& weight, double eps);
 
-/// silu(gate) * up, the SwiGLU activation (Shazeer, arXiv 2002.05202); both of one shape.
+/// Computes silu(gate) * up, the SwiGLU activation (Shazeer, arXiv 2002.05202). Both tensors have one shape.
 Tensor silu_times(const Tensor& gate, const Tensor& up);
 
-/// Computes the same of [..., 2 F], gates before ups, as one product with both matrices gives them.
+/// Computes silu_times() of one tensor [..., 2 F] with the gates before the ups, as one product with both matrices
+/// gives them.
 Tensor silu_times_halves(const Tensor& both);
 
-/// Rotary embedding (Su et al., arXiv 2104.09864) of pairs (i, i + C / 2), as Llama checkpoints lay them out:
+/// Applies the rotary embedding (Su et al., arXiv 2104.09864) to pairs (i, i + C / 2), the layout of Llama checkpoints:
 /// x [B, T, H, C] with cosines and sines [B, T, 1, C] in x's dtype. The tables are constants.
 Tensor rotate_pairs(const Tensor& x_BTHC, const Tensor& cos_BT1C, const Tensor& sin_BT1C);
 
-/// Tables of rotate_pairs(); undefined: nothing is turned.
+/// The tables of rotate_pairs(). If they are undefined, nothing is rotated.
 struct RotaryTables {
   Tensor cos_BT1C;
   Tensor sin_BT1C;
 };
 
-/// Contiguous.
+/// Queries, keys and values as contiguous tensors.
 struct SplitHeads {
   Tensor query_BTHC;
   Tensor key_BTKC;
@@ -52,8 +55,8 @@ struct HeadCounts {
   int64_t dim;
 };
 
-/// Splits what one product with the matrices of queries, keys and values gives, [B, T, (H + 2 K) C], and turns queries
-/// and keys. Its gradient is joined again for one product back.
+/// Splits the result [B, T, (H + 2 K) C] of one product with the query, key and value matrices, and rotates queries and
+/// keys. The backward pass joins the three gradients again, so that they need only one product.
 SplitHeads split_heads(const Tensor& joined, HeadCounts counts, const RotaryTables& tables);
 
 }  // namespace lancet

@@ -1,5 +1,5 @@
-// Our kernels on NVIDIA's GPUs: compiled from their text by NVRTC, which comes with torch, when a device and a type are
-// first used, and kept for the process.
+// lancet's own kernels on NVIDIA GPUs. NVRTC, which comes with torch, compiles them from source text when a device and
+// a type are first used. The process keeps the compiled kernels.
 #pragma once
 
 #include <functional>
@@ -13,49 +13,50 @@
 
 namespace lancet {
 
-/// What runs text on a GPU.
+/// The libraries that compile kernel source text and run it on a GPU.
 struct GpuLibraries {
-  SymbolSource compiler;                    ///< NVRTC's functions; empty: there is none
+  SymbolSource compiler;                    ///< NVRTC's functions; empty: NVRTC was not found
   SymbolSource driver;                      ///< libcuda's
-  std::function<void*(at::Device)> stream;  ///< torch's current one, as libcuda knows it
+  std::function<void*(at::Device)> stream;  ///< returns torch's current stream as a libcuda handle
 };
 
-/// libnvrtc of the system, or beside the torch that this program runs with; empty: there is none.
+/// Opens libnvrtc: the system's, or the one beside the torch library of this program. Returns an empty source if there
+/// is none.
 SymbolSource open_compiler();
 
-/// The kernels for numbers of `type` as a program for GPUs of this capability (90: sm_90). Throws: std::runtime_error
-/// with the compiler's words.
+/// Compiles the kernels for `type` to a program for GPUs of this capability (90: sm_90). Throws: std::runtime_error
+/// with the compiler's message.
 std::string compile_kernels(const SymbolSource& compiler, int64_t capability, at::ScalarType type);
 
 class GpuKernels : public KernelLauncher {
  public:
   explicit GpuKernels(GpuLibraries libraries);
 
-  /// Compiles and loads the program when it is first asked for. Where that fails, a warning says why, once.
+  /// Compiles and loads the program at the first call. If that fails, one warning says why.
   bool serves(at::Device device, at::ScalarType type) override;
 
-  /// Throws: PlacementError with the error's name; c10::OutOfMemoryError.
+  /// Launches the kernel. Throws: PlacementError with the name of the driver's error; c10::OutOfMemoryError.
   void launch(at::Device device, const KernelLaunch& launch) override;
 
-  /// kernels_in_use() of these.
+  /// Returns the value of kernels_in_use() for these kernels.
   std::optional<std::string> in_use() const;
 
  private:
   using Key = std::pair<int64_t, at::ScalarType>;
   struct Program {
-    std::string problem;                     ///< why there are none; empty: they work
+    std::string problem;                     ///< why there are no kernels; empty: they work
     std::map<std::string, void*> functions;  ///< kernels by name
   };
 
   const Program& program(at::Device device, at::ScalarType type);
   Program load(at::Device device, at::ScalarType type) const;
-  /// Gives the thread a context: one that has run nothing on a GPU yet has none.
+  /// Gives the thread a CUDA context. A thread that has not yet run anything on a GPU has none.
   void enter_context(at::Device device) const;
 
   GpuLibraries libraries_;
   void* current_context_ = nullptr;  ///< the driver's function, which every launch needs
-  void* launch_kernel_ = nullptr;    ///< likewise
-  mutable std::mutex mutex_;         ///< guards what follows
+  void* launch_kernel_ = nullptr;    ///< the driver's launch function
+  mutable std::mutex mutex_;         ///< guards the members below
   std::map<Key, Program> programs_;
   bool has_warned_ = false;
 };

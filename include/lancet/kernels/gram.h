@@ -1,6 +1,6 @@
-// Second moments: C += X^T X, the f32 products of a chunk of rows folded into an f64 sum. A Gram matrix is symmetric:
-// only the panels on and below its diagonal are computed (a SYRK made of matrix products, since the torch wheel
-// shows no syrk), and mirrored once at the end.
+// Second moments: C += X^T X. The f32 products of a chunk of rows are added to an f64 sum. A Gram matrix is symmetric,
+// so only the panels on and below the diagonal are computed, and they are mirrored once at the end. This is a SYRK made
+// of matrix products, because the torch wheel exposes no syrk.
 #pragma once
 
 #include <cstdint>
@@ -12,85 +12,87 @@
 
 namespace lancet {
 
-/// How rows of 16 bits are multiplied. Others are in their own type either way.
+/// How rows of 16-bit numbers are multiplied. Rows of other types are always multiplied in their own type.
 enum class GramProducts {
-  kWidened,     ///< products in f32, a row times its count
-  kSixteenBits  ///< products of 16 bits, into f32 sums: the matrix units of GPUs. A count times a row is not exact in
-                ///< 16 bits: what a row counts beyond one goes through an f32 product of those rows alone
+  kWidened,     ///< products in f32; each row is multiplied by its count
+  kSixteenBits  ///< 16-bit products with f32 sums, for the matrix units of GPUs. A row times its count is not exact in
+                ///< 16 bits, so repeats beyond the first go through an f32 product of the repeated rows alone
 };
 
-/// What is fastest there: kSixteenBits on GPUs, else kWidened.
+/// Returns the fastest choice for the device: kSixteenBits on GPUs, else kWidened.
 GramProducts gram_products(at::Device device);
 
-/// Most bytes that GramAccumulator::add() takes beside rows and sum.
+/// The most bytes that GramAccumulator::add() needs in addition to the rows and the sum.
 struct GramScratch {
-  int64_t factors = 0;  ///< bytes of the rows of one product, widened and counted
+  int64_t factors = 0;  ///< bytes of the rows of one product, after they are widened and multiplied by their counts
   int64_t panel = 0;    ///< bytes of one panel of products
 };
-/// Counts them for `rows` rows of `size` numbers of `dtype`. On GPUs rows of 16 bits are not widened, but for those
-/// that count more than once: it is at most as much.
+/// Counts these bytes for `rows` rows of `size` numbers of `dtype`. This is an upper bound on GPUs, where only those
+/// 16-bit rows are widened that occur more than once.
 GramScratch gram_scratch_bytes(int64_t size, int64_t rows, at::ScalarType dtype);
 
-/// How often each row of a chunk occurs. Goes to each device once, when it is first asked for there: for one thread.
+/// How often each row of a chunk occurs. The counts are copied to each device once, at the first request for that
+/// device. Not thread-safe.
 class RowCounts {
  public:
-  /// Every row once.
+  /// Every row occurs once.
   RowCounts() = default;
-  /// counts [N], integers, on the host; undefined: every row once.
+  /// counts [N]: integers on the host; undefined: every row occurs once.
   explicit RowCounts(Tensor host_counts_N);
 
   /// Returns the sum of the counts of `rows` rows.
   int64_t total(int64_t rows) const;
-  /// [N] on the device; undefined: every row once.
+  /// Returns the counts [N] on the device; undefined: every row occurs once.
   Tensor on(at::Device device);
 
-  /// Rows that occur more than once, among rows begin..end-1.
+  /// The rows among begin..end-1 that occur more than once.
   struct Repeated {
     Tensor places_R;   ///< int64: which rows
-    Tensor surplus_R;  ///< f32: how often beyond once
+    Tensor surplus_R;  ///< f32: the count minus one
   };
-  /// Returns the repeated rows on the device; undefined tensors where there are none.
+  /// Returns the repeated rows, on the device; the tensors are undefined if there are none.
   Repeated repeated(int64_t begin, int64_t end, at::Device device);
 
  private:
   Tensor host_counts_N_;
-  std::vector<int64_t> places_;  ///< rows that are repeated
+  std::vector<int64_t> places_;  ///< indices of the repeated rows
   std::vector<std::pair<at::Device, Tensor>> counts_;
   std::vector<std::pair<at::Device, Repeated>> repeated_;
 };
 
 class GramAccumulator {
  public:
-  /// Rows, their products and the sum lie on `device`.
+  /// Rows, their products and the sum are on `device`.
   GramAccumulator(int64_t size, at::Device device) : GramAccumulator(size, device, device) {}
-  /// Rows and their products lie on `device`, the sum on `sum_device`, where the products of a chunk go panel by panel.
+  /// Rows and their products are on `device`. The sum is on `sum_device`, and the products of a chunk are copied there
+  /// panel by panel.
   GramAccumulator(int64_t size, at::Device device, at::Device sum_device)
       : GramAccumulator(size, device, gram_products(device), sum_device) {}
   GramAccumulator(int64_t size, at::Device device, GramProducts products)
       : GramAccumulator(size, device, products, device) {}
   GramAccumulator(int64_t size, at::Device device, GramProducts products, at::Device sum_device);
 
-  /// rows [N, F] on the accumulator's device, any floating type; sums of products in f32 (f64 rows: in f64).
-  /// Row i stands for as many equal rows as `counts` says.
-  /// Throws: PlacementError for rows elsewhere.
+  /// Adds rows [N, F] of any floating type, on the accumulator's device. Products are summed in f32 (for f64 rows in
+  /// f64). Row i counts as `counts` says for it. Throws: PlacementError for rows on another device.
   void add(const Tensor& rows_NF, RowCounts& counts);
   void add(const Tensor& rows_NF);
 
-  /// The sum so far, [F, F] f64: whole where it is computed, undefined numbers elsewhere. For saving only.
+  /// Returns the sum so far, [F, F] f64. Only the computed panels hold meaningful numbers; the other panels are
+  /// undefined. Use it only to save the state.
   const Tensor& panels() const { return sum_FF_; }
   int64_t rows() const { return rows_; }
-  /// Goes on from what `panels` and `rows` said earlier.
-  /// Throws: std::logic_error for another shape or type.
+  /// Continues from the earlier values of panels() and rows(). Throws: std::logic_error for another shape or type.
   void restore(const Tensor& panels_FF, int64_t rows);
 
-  /// Collective: the sum over all ranks' rows, on every rank.
+  /// Collective. Adds up the sums of all ranks; afterwards every rank has the total.
   void sum_over(Communicator& communicator);
 
-  /// Mean of x x^T over all rows, [F, F] f64, exactly symmetric, in the sum's own memory: it is used up.
+  /// Returns the mean of x x^T over all rows, [F, F] f64, exactly symmetric. It reuses the sum's memory, so the
+  /// accumulator is consumed.
   Tensor take_mean() &&;
 
  private:
-  /// Adds left^T right and, of rows that count more than once, what they count beyond that.
+  /// The factors of one product: left^T right, plus the product of the surplus of rows that occur more than once.
   struct Factors {
     Tensor left_NF, right_NF;
     Tensor more_left_RF, more_right_RF;  ///< f32; undefined: none
@@ -105,13 +107,14 @@ class GramAccumulator {
   int64_t rows_ = 0;
 };
 
-/// Copies what is below the diagonals of matrices [N, N] or [E, N, N] to above them, a panel of columns at a time.
+/// Copies the numbers below the diagonal to above the diagonal in matrices [N, N] or [E, N, N], one panel of columns at
+/// a time.
 void mirror_lower(const Tensor& matrices);
 
-// Cholesky factors of matrices so large that a second one of their size must not exist.
+// Cholesky factors of matrices that are so large that memory has no room for a second matrix of their size.
 
-/// Lower factor of a symmetric matrix, or of each of several [E, W, W], in the matrix's own memory; undefined when one
-/// is not positive definite.
+/// Computes the lower Cholesky factor of a symmetric matrix, or of each of several [E, W, W], in the matrix's own
+/// memory. Returns an undefined tensor when a matrix is not positive definite.
 Tensor cholesky_in_place(Tensor matrix);
 
 }  // namespace lancet

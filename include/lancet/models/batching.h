@@ -1,5 +1,5 @@
-// Rows of different lengths in batches that waste little padding, documents in one row, and batches that are spread
-// over ranks.
+// Three ways to batch token sequences: rows of different lengths with little padding, several documents in one packed
+// row, and batches that are spread over ranks.
 #pragma once
 
 #include <cstdint>
@@ -18,101 +18,105 @@
 
 namespace lancet {
 
-/// The most that a batch holds: padded tokens (but at least one row), rows.
+/// The limits of a batch: padded tokens and rows. A batch may exceed the token limit only when it has a single row.
 struct BatchLimits {
   int64_t tokens = std::numeric_limits<int64_t>::max();
   int64_t rows = std::numeric_limits<int64_t>::max();
 };
 
-/// Indices of `lengths` (each at least 1) sorted by length (stable) and cut into batches within the limits.
+/// Sorts the indices of `lengths` (each at least 1) by length (stable) and cuts them into batches within the limits.
 std::vector<std::vector<int64_t>> plan_batches(std::span<const int64_t> lengths, BatchLimits limits);
 
-/// Indices of `documents` cut into packed rows (make_packed_batch) of at most `max_tokens` tokens, and of at most twice
-/// as many places, or one document. Documents that begin alike share a row; in a row they are sorted by length. Depends
-/// on the documents alone. No row holds both documents of more than `apart` tokens and others.
+/// Divides the indices of `documents` into packed rows (make_packed_batch). A row has at most `max_tokens` tokens and
+/// at most twice as many places, or it has a single document. Documents with the same beginning share a row; within a
+/// row documents are sorted by length. A row never mixes documents of more than `apart` tokens with shorter ones. The
+/// result depends on the documents only.
 std::vector<std::vector<int64_t>> plan_packs(std::span<const std::vector<TokenId>> documents, int64_t max_tokens,
                                              int64_t apart = std::numeric_limits<int64_t>::max());
 
-/// The tokens beyond which a text is turned by other frequencies (LongRoPE), which a packed row has one kind of; else
-/// no number.
+/// Returns the number of tokens beyond which a text uses other rotary frequencies (LongRoPE); the largest int64 where
+/// there is none. A packed row can only have one kind of frequencies.
 int64_t longest_usual_text(const ModelConfig& config);
 
-/// Puts rows that were computed in the order of the batches back in their places: row i of the batches' results, one
-/// after another, belongs to place order[i].
+/// Puts rows back in their places after they were computed in the order of the batches: row i of the concatenated
+/// results belongs to place order[i].
 Tensor in_place_order(const std::vector<Tensor>& parts, const std::vector<int64_t>& order);
 
-/// Padded tokens of one forward pass without gradients: enough to fill the matrix units, small beside the weights.
+/// Padded tokens of one forward pass without gradients: enough to fill the matrix units, with activations that are
+/// small compared to the weights.
 inline constexpr int64_t kForwardTokens = 8192;
 
-// Token sequences in one packed row, and where each of their tokens stands in it.
+// Token sequences in one packed row, and the place of each of their tokens in it.
 
 struct PackedDocumentBatch {
   TokenBatch batch;
-  std::vector<std::vector<int64_t>> tokens;  ///< tokens of the row that each document is, first to last
+  std::vector<std::vector<int64_t>> tokens;  ///< each document's tokens as indices into the row, first to last
 
-  /// Packs documents as make_packed_batch() does.
+  /// Packs the documents with make_packed_batch().
   explicit PackedDocumentBatch(const std::vector<std::span<const TokenId>>& documents);
 
   int64_t size() const { return batch.ids_BT.size(1); }
 };
 
-// Places at which rows with a target spliced after a prompt predict its tokens.
+// The places at which a row predicts the tokens of the target that follows its prompt.
 
-/// A row's target and the place in the row that predicts its first token: the prompt's last one.
+/// A row's target, and the place in the row that predicts its first token. That place is the prompt's last token.
 struct RowTarget {
   int64_t first_place = 0;
-  std::span<const TokenId> target;  ///< may be empty where the beginning is read
-  bool reads_beginning = false;     ///< the output at place 0 is wanted too
+  std::span<const TokenId> target;  ///< may be empty if reads_beginning
+  bool reads_beginning = false;     ///< the output at place 0 is needed too
 };
 
-/// Labels of rows, one by one: which of the wanted outputs predicts it, its id, its row.
+/// All labels of the rows: which output predicts each label, its token id, and its row.
 struct TargetPlaces {
-  std::vector<std::vector<int64_t>> outputs;  ///< places of each row that are wanted, ascending
-  std::vector<int64_t> positions;             ///< each label's place among the outputs of all rows, row after row
+  std::vector<std::vector<int64_t>> outputs;  ///< each row's places whose outputs are needed, ascending
+  std::vector<int64_t> positions;             ///< index of each label among the outputs of all rows, row after row
   std::vector<int64_t> ids;
   std::vector<int64_t> rows;
-  std::vector<int64_t> beginnings;  ///< the position of place 0, for each row that reads it, in their order
+  /// Index of the output at place 0 for each row that reads it, in the order of the rows.
+  std::vector<int64_t> beginnings;
 };
 
-/// Every row has a target or reads its beginning.
+/// Returns the places of the targets. Every row must have a target or read its beginning.
 TargetPlaces target_places(std::span<const RowTarget> rows);
 
-// Results whose rows are computed batch by batch, spread over ranks: batch i by the rank whose piece it is. Batches are
-// the same on every rank, so a row is computed in the same company whatever the number of ranks.
+// Results whose rows are computed batch by batch and spread over ranks: batch i is computed by the rank that owns piece
+// i. The batches are the same on every rank, so a row is always computed together with the same rows, whatever the
+// number of ranks.
 
 /// Rows of a result, cut into batches.
 using RowBatches = std::vector<std::vector<int64_t>>;
 
-/// What the whole is made of, known also to a rank that computes none of it.
+/// Type and device of the whole result, which a rank needs even if it computes no part of it.
 struct RowKind {
   at::ScalarType dtype;
   at::Device device;
 };
 
-/// Rows of the batches that are this rank's.
+/// Counts the rows of this rank's batches.
 int64_t count_own_rows(const Communicator& communicator, const RowBatches& batches);
 
-/// Collective. `parts`: of this rank's batches, in their order, [rows, X] each of `kind`. Returns all rows in their
-/// places, [N, X] on `kind.device`, on every rank, bit by bit.
+/// Collective. Returns all rows in their places, [N, X] on `kind.device`, bitwise equal on every rank. `parts`: the
+/// results of this rank's batches, in their order, each [rows, X] of `kind`.
 Tensor gather_rows(Communicator& communicator, const std::string& stage, const RowBatches& batches,
                    const std::vector<Tensor>& parts, const RowKind& kind);
 
-/// Collective. gather_rows of `compute(rows)` for each batch; `compute` is this rank's work of the stage.
+/// Collective. Calls `compute(rows)` for each of this rank's batches and gathers the results with gather_rows().
+/// `compute` is this rank's work in the stage.
 Tensor scatter_rows(Communicator& communicator, const std::string& stage, const RowBatches& batches,
                     const RowKind& kind, const std::function<Tensor(const std::vector<int64_t>& rows)>& compute);
 
-/// What a batch's forward pass is given: its place among the batches, and its turn at the model's stages
-/// (SequenceInfo::turn).
+/// Computes one batch. It receives the index of the batch and its turn at the model's stages (SequenceInfo::turn).
 using ComputeInTurn = std::function<Tensor(size_t batch, StageTurn& turn)>;
 
-/// What forward passes of batches run on, and the stage of the job whose work they are.
+/// The placement on which forward passes of batches run, and the job's stage that they belong to.
 struct RowWork {
   const Placement& placement;
   std::string stage;
 };
 
-/// Collective. The same, with as many of this rank's batches under way as the placement says, each on another of its
-/// stages.
+/// Collective. Computes and gathers rows as above, with several of this rank's batches in flight at a time, each on
+/// another model stage. The placement says how many.
 Tensor scatter_rows(Communicator& communicator, const RowWork& work, const RowBatches& batches, const RowKind& kind,
                     const ComputeInTurn& compute);
 

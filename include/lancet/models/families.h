@@ -1,6 +1,6 @@
-// The table of model families. A family is a row: what its config.json may hold and means, what its weights are called
-// and how they are stored. One file each in models/families/. Rows are constants: whoever asks for one family runs
-// nothing of the others.
+// The table of model families. A family is a row that says what its config.json may contain and means, what its weights
+// are called, and how they are stored. Each family has a file in models/families/. Rows are constants, so using one
+// family runs no code of the others.
 #pragma once
 
 #include <array>
@@ -16,37 +16,37 @@ namespace lancet {
 class ConfigReader;
 struct ModelConfig;
 
-/// How weights lie in a stored tensor, one weight or several.
+/// How a stored tensor holds its weights, of which there may be one or several.
 enum class Layout : uint8_t {
-  kRows,     ///< [out, in]; several: one after the other
-  kColumns,  ///< [in, out]; several: beside each other (GPT-2's Conv1D)
-  kByHead,   ///< [out, in]; several: in turn for each key head, with the query heads that share it (GPT-NeoX, Falcon)
-  kByQueryHead,     ///< [out, in]; several: in turn for each query head (Qwen3-Next's queries and their gates)
-  kByMixerHead,     ///< [out, in]; several: in turn for each key head of a recurrent mixer (Qwen3-Next)
-  kOneRow,          ///< a vector, stored [1, out]
-  kByExpert,        ///< [experts, out, in]; several: in turn within each expert (Granite's)
-  kByExpertColumns  ///< [experts, in, out]; several: number by number in turn (gpt-oss)
+  kRows,         ///< [out, in]; several weights: one after the other
+  kColumns,      ///< [in, out]; several weights: side by side (GPT-2's Conv1D)
+  kByHead,       ///< [out, in]; several: interleaved by key head, with the query heads that share it (GPT-NeoX, Falcon)
+  kByQueryHead,  ///< [out, in]; several: interleaved by query head (Qwen3-Next's queries and their gates)
+  kByMixerHead,  ///< [out, in]; several: interleaved by key head of a recurrent mixer (Qwen3-Next)
+  kOneRow,       ///< a vector that is stored as [1, out]
+  kByExpert,     ///< [experts, out, in]; several: one after the other within each expert (Granite's)
+  kByExpertColumns  ///< [experts, in, out]; several: interleaved number by number (gpt-oss)
 };
 
-/// Whether one tensor has the weights of all experts of a layer.
+/// Whether one tensor holds the weights of all experts of a layer.
 inline bool has_all_experts(Layout layout) { return layout == Layout::kByExpert || layout == Layout::kByExpertColumns; }
 
-/// Rows of one name are parts of one stored tensor, in their order.
+/// A weight of the family. Rows with the same name are parts of one stored tensor, in their order.
 struct WeightRow {
   WeightKind kind;
-  std::string_view name;  ///< transformers' name; "{}" stands for the layer, a second one for the expert
+  std::string_view name;  ///< name in transformers; "{}" stands for the layer, a second "{}" for the expert
   Layout layout = Layout::kRows;
-  /// Whether a layer of this configuration has this row; null: as its kind says.
+  /// Whether a layer of this configuration has this weight; null: the weight's kind decides.
   bool (*is_had)(const ModelConfig& config, int64_t layer) = nullptr;
 };
 
-/// Names that begin with `from` may begin with `to`.
+/// A checkpoint may write names that begin with `from` with `to` in its place.
 struct NamePrefix {
   std::string_view from;
   std::string_view to;
 };
 
-/// A list that is made while compiling; more than kMost values do not compile.
+/// A list that is built at compile time. More than kMost values do not compile.
 template <typename Value, size_t kMost>
 class ConstantList {
  public:
@@ -70,27 +70,28 @@ using RowList = ConstantList<WeightRow, 48>;
 using PrefixList = ConstantList<NamePrefix, 2>;
 
 struct Family {
-  std::string_view name;                         ///< name for people: "Llama"
-  NameList architectures;                        ///< config.json architectures[0]
-  NameList model_types;                          ///< config.json model_type, where there are no architectures
-  KeyList understood_keys;                       ///< keys of config.json, besides those of all families
-  KeyList harmless_keys = {};                    ///< likewise; no effect on the forward pass
-  std::string_view nested_under = {};            ///< the key that multi-modal models have the fields under
-  RowList weights;                               ///< rows in model order; a model lacks those that its fields rule out
-  ConstantList<PrefixList, 2> other_names = {};  ///< whole sets of names that checkpoints also have
-  NameList ignored_tensors = {};                 ///< "{}" stands for the layer, a last "*" for anything
-  /// transformers' parameter of a layer's down projections, where the files have each expert's in a tensor of its own
-  /// and PEFT does not know the one for the other; "{}" stands for the layer.
+  std::string_view name;    ///< human-readable name: "Llama"
+  NameList architectures;   ///< config.json architectures[0]
+  NameList model_types;     ///< config.json model_type, for files without architectures
+  KeyList understood_keys;  ///< keys of config.json that this family uses, in addition to those that all families use
+  KeyList harmless_keys = {};          ///< keys of config.json without effect on the forward pass
+  std::string_view nested_under = {};  ///< key under which multi-modal models nest these fields
+  RowList weights;                     ///< rows in model order; a model lacks the rows that its fields rule out
+  ConstantList<PrefixList, 2> other_names = {};  ///< alternative sets of names that some checkpoints use
+  NameList ignored_tensors = {};  ///< tensors to ignore; "{}" stands for the layer, a final "*" for anything
+  /// The name in transformers of the parameter that holds a layer's down projections, for files that store each expert
+  /// in a tensor of its own while PEFT does not map these names to it. "{}" stands for the layer.
   std::string_view experts_parameter = {};
-  bool refuses_mixer_lora = false;  ///< whether PEFT refuses adapters of its recurrent mixers' output projections
-  /// Fills in what follows from the keys. Problems go to the reader.
+  bool refuses_mixer_lora = false;  ///< PEFT refuses adapters of the output projections of its recurrent mixers
+  /// Fills in the fields that follow from the keys. Reports problems to the reader.
   void (*read)(ConfigReader& keys, ModelConfig& config) = nullptr;
 };
 
 std::span<const Family* const> families();
 
-/// Keys that every family understands, that none's computation hangs on, and that change the computation in a way that
-/// no family supports that does not understand them: those are refused unless null or false.
+/// Return keys of config.json: those that every family understands; those that change no family's computation; and
+/// those that change the computation in a way that only families that list them support. The latter are refused unless
+/// they are null or false.
 std::span<const std::string_view> common_understood_keys();
 std::span<const std::string_view> common_harmless_keys();
 std::span<const std::string_view> refused_keys();

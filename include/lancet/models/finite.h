@@ -1,4 +1,5 @@
-// What to say of numbers that are not finite: a model whose own weights are not is no reason to lower a rate.
+// Error messages for numbers that are not finite. If the model's own weights are not finite, lowering a learning rate
+// cannot help, so the message says that instead.
 #pragma once
 
 #include <string>
@@ -9,13 +10,13 @@
 
 namespace lancet {
 
-/// Names of the weights that have NaN or infinity. Reads all of them: for messages.
+/// Returns the names of the weights that contain NaN or infinity. It reads all weights, so use it only for messages.
 std::vector<std::string> damaged_weights(const CausalLM& model);
 
-/// "`what`: the model's weight NAME has ..." where weights are the cause; otherwise "`what`. `remedy`".
+/// Returns the error "`what`: the model's weight NAME has ..." if weights are the cause, otherwise "`what`. `remedy`".
 NumericError not_finite(const CausalLM& model, const std::string& what, const std::string& remedy);
 
-/// What to do where the run's dtype may be too narrow for a model that is whole.
+/// Returns advice for a run whose dtype may be too narrow, for a model whose weights are all finite.
 std::string wider_dtype(const CausalLM& model);
 
 }  // namespace lancet

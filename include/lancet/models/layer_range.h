@@ -1,4 +1,4 @@
-// Some of a model's layers that follow one another.
+// A range of consecutive layers of a model.
 #pragma once
 
 #include <cstdint>

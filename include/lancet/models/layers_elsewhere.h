@@ -1,4 +1,4 @@
-// What a model asks of whoever has those of its layers that are not here.
+// The interface through which a model uses layers that other ranks hold.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,15 @@
 
 namespace lancet {
 
-/// A pass's part that one other rank computes.
+/// The part of a pass that one other rank computes.
 struct PassElsewhere {
   int64_t rank = 0;
   LayerRange layers;
-  bool gives_outputs = false;  ///< the pass ends with it: of the last layer only the sequence's outputs are wanted
-  at::Device device;           ///< place of what comes of it
+  bool gives_outputs = false;  ///< the pass ends there: only the sequence's outputs of the last layer are needed
+  at::Device device;           ///< device on which this rank receives the result
 };
 
-/// What the rank holds of a sequence until this goes away.
+/// Keeps the inputs of a sequence on the other rank until this object is destroyed.
 class HeldPass {
  public:
   virtual ~HeldPass() = default;
@@ -29,13 +29,14 @@ class LayersElsewhere {
  public:
   virtual ~LayersElsewhere() = default;
 
-  /// Has the rank hold what a pass needs of the sequence, as CausalLM::prepare_pass() does.
+  /// Makes the rank hold what a pass needs of the sequence, as CausalLM::prepare_pass() does.
   virtual std::shared_ptr<const HeldPass> hold(const SequenceInfo& sequence, const PassElsewhere& pass) = 0;
-  /// CausalLM::run_layers() there, whose hooks run here. `held`: of this sequence and pass, or null.
+  /// Calls CausalLM::run_layers() on the other rank; the hooks run on this rank. `held`: of this sequence and pass, or
+  /// null.
   virtual Tensor run(const Tensor& h_BTD, const SequenceInfo& sequence, const PassElsewhere& pass, const HookSet& hooks,
                      const HeldPass* held) = 0;
 
-  /// A copy on `device`, made at the first call.
+  /// Returns a copy of the weight on `device`. The first call makes it.
   virtual const Tensor& weight(int64_t rank, WeightId id, at::Device device) = 0;
   /// Changes the weight and its copy.
   virtual void set_weight(int64_t rank, WeightId id, Tensor value) = 0;

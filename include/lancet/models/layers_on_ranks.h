@@ -1,5 +1,5 @@
-// A model whose layers several ranks have: rank 0 asks (LayerPeers), and the rank that has them computes
-// (serve_layers).
+// A model whose layers are spread over several ranks: rank 0 sends requests (LayerPeers), and the rank that holds the
+// layers computes (serve_layers).
 #pragma once
 
 #include <cstdint>
@@ -19,19 +19,20 @@ namespace lancet {
 
 class LayerPeers final : public LayersElsewhere, public std::enable_shared_from_this<LayerPeers> {
  public:
-  /// `links` outlives all that is made of this.
+  /// `links` must outlive everything that this object creates.
   explicit LayerPeers(RankLinks& links) : links_(links) {}
 
-  /// The devices of the other ranks, in the order of ranks. Throws: CollectiveError for another version of lancet.
+  /// Returns the devices of the other ranks, in the order of the ranks. Throws: CollectiveError if a rank runs another
+  /// version of lancet.
   static std::vector<DeviceBudget> devices(RankLinks& links);
 
-  /// Has each of them begin to load what `placement` has there. What an earlier call loaded is gone.
+  /// Starts loading on each rank what `placement` has there. This discards what an earlier call loaded.
   void begin_load(const Checkpoint& checkpoint, const Placement& placement, const QuantiseRule& rule);
-  /// Waits for them. Throws: ConfigError where their files have other numbers.
+  /// Waits until the ranks have loaded. Throws: ConfigError when a rank's files hold other numbers.
   void finish_load(const Checkpoint& checkpoint, const ModelConfig& config, const Placement& placement);
 
-  /// Differentiable in `h_BTD` and in what hooks watch and put in a value's place. Throws: CollectiveError when the
-  /// rank fails, as the others do.
+  /// Differentiable with respect to `h_BTD` and to the values that hooks observe and substitute. Throws:
+  /// CollectiveError when the rank fails, as the other functions do.
   Tensor run(const Tensor& h_BTD, const SequenceInfo& sequence, const PassElsewhere& pass, const HookSet& hooks,
              const HeldPass* held) override;
   std::shared_ptr<const HeldPass> hold(const SequenceInfo& sequence, const PassElsewhere& pass) override;
@@ -39,7 +40,7 @@ class LayerPeers final : public LayersElsewhere, public std::enable_shared_from_
   void set_weight(int64_t rank, WeightId id, Tensor value) override;
   bool is_finite(int64_t rank, WeightId id) override;
 
-  /// Lets go of what the rank keeps under this number. From any thread; the rank hears it later.
+  /// Releases what the rank keeps under this number. Thread-safe; the rank is told later.
   void release(int64_t rank, int64_t number);
   RankLinks::Talk talk_with(int64_t rank);
 
@@ -47,20 +48,21 @@ class LayerPeers final : public LayersElsewhere, public std::enable_shared_from_
   RankLinks& links_;
   std::mutex mutex_;
   std::map<int64_t, std::vector<int64_t>> released_;  ///< numbers by rank
-  std::map<WeightId, Tensor> weights_;                ///< copies that were asked for
+  std::map<WeightId, Tensor> weights_;                ///< copies that were requested
 };
 
-/// What a rank serves with.
+/// The devices and options of a rank that serves layers.
 struct LayerService {
   std::vector<DeviceBudget> devices;            ///< this rank's
   std::vector<std::string> ignore_config_keys;  ///< keys that rank 0 ignores too
 };
 
-/// Loads, runs and gives what LayerPeers asks for, until rank 0 says that the work is over. Returns what it says with
-/// that. Throws: what fails here, after rank 0 has been told that something did; CollectiveError when rank 0 is gone.
+/// Answers the requests of LayerPeers until rank 0 says that the work is over. Returns the code that rank 0 sends with
+/// that message. Throws: the errors of this rank, after it has told rank 0 about them; CollectiveError when rank 0 is
+/// gone.
 int64_t serve_layers(Communicator& ranks, const LayerService& service);
 
-/// Ends serve_layers() on all ranks that are still there, where it returns `code`. On rank 0.
+/// Ends serve_layers() on all ranks that are still alive; there it returns `code`. Call it on rank 0.
 void end_service(RankLinks& links, int64_t code);
 
 }  // namespace lancet

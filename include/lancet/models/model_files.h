@@ -1,4 +1,4 @@
-// A model folder: checkpoint, configuration and tokenizer, of which no weight is read yet.
+// A model folder: checkpoint, configuration and tokenizer. No weight has been read yet.
 // Defined in weight_loader.cpp.
 #pragma once
 
@@ -13,23 +13,25 @@
 
 namespace lancet {
 
-/// What can be known without reading weights.
+/// The parts of a model that can be opened without reading weights.
 struct ModelFiles {
   Checkpoint checkpoint;
   ModelConfig config;
   std::unique_ptr<Tokenizer> tokenizer;
 };
 
-/// Throws: CheckpointError, TokenizerError; also when the tokenizer has more ids than the model has embeddings.
+/// Opens a model folder. If the tokenizer has more ids than the model has embeddings, it warns, and encode() then
+/// refuses texts with such ids (limit_to_rows()). Throws: CheckpointError, TokenizerError.
 ModelFiles open_model(const std::filesystem::path& folder, std::span<const std::string> ignore_config_keys);
 
-/// A model of which config.json suffices.
+/// A model for which config.json is enough.
 struct DescribedModel {
   std::filesystem::path folder;
   ModelConfig config;
 };
 
-/// `model`: a folder as open_model() takes it, perhaps without weights, or a config.json. Throws: CheckpointError.
+/// Reads a model's configuration. `model`: a folder as for open_model(), possibly without weights, or a config.json.
+/// Throws: CheckpointError.
 DescribedModel describe_model(const std::filesystem::path& model, std::span<const std::string> ignore_config_keys);
 
 }  // namespace lancet

@@ -11,21 +11,22 @@
 
 namespace lancet {
 
-/// The type that a weight has in a model that runs in `run_type`: that one, but a router's correction keeps at least
-/// f32, since experts are chosen by small differences of it.
+/// Returns the type of a weight in a model that runs in `run_type`. It is `run_type`, except that a router's correction
+/// has at least f32, because small differences in it decide which experts are chosen.
 at::ScalarType weight_type(WeightKind kind, at::ScalarType run_type);
 
-/// Returns the device that `placement` has a weight on.
+/// Returns the device on which `placement` puts a weight.
 at::Device weight_device(const Placement& placement, WeightId id);
 /// Whether this rank holds the weight.
 bool lies_here(const Placement& placement, WeightId id);
 
-/// Weights by id: each that lies here once, but for a tied head, which is not listed.
+/// Weights by id. It holds each weight of this rank once; a tied head is not listed.
 struct ModelWeights {
   std::map<WeightId, Tensor> full = {};  ///< weights of weight_type()
   std::map<WeightId, QuantisedLinear> quantised = {};
-  std::set<WeightId> quantised_elsewhere = {};  ///< those of other ranks that are
-  std::set<std::string> formats = {};  ///< formats of those: a quantiser's name, or what config.json calls its method
+  std::set<WeightId> quantised_elsewhere = {};  ///< quantised weights on other ranks
+  /// Formats of the quantised weights: a quantiser's name, or the method's name in config.json.
+  std::set<std::string> formats = {};
 };
 
 }  // namespace lancet

@@ -1,4 +1,5 @@
-// Room for weights that read the same input: one after the other in memory, so that one product takes all of them.
+// Memory for weights that read the same input: they are placed one after the other, so that one product uses all of
+// them.
 #pragma once
 
 #include <map>
@@ -10,8 +11,9 @@
 
 namespace lancet {
 
-/// Makes room on `device` for those of `specs` that are to be neighbours: all of a group in full precision, none of
-/// them to be edited, since one that is replaced would leave its room to nobody. Experts are not.
+/// Allocates memory on `device` for those weights of `specs` that belong together: a whole group in full precision, of
+/// which no weight is to be edited, because a replaced weight would leave its part of the memory unused. Weights of
+/// experts are not grouped.
 std::map<WeightId, Tensor> neighbour_places(std::span<const WeightSpec* const> specs, const QuantiseRule& rule,
                                             at::ScalarType type, at::Device device);
 

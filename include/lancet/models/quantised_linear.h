@@ -1,5 +1,5 @@
-// Matrices that no edit changes: kept quantised on their device, and unpacked one at a time when a pass computes with
-// them. Defined in layer_weights.cpp.
+// Matrices that no edit changes. They stay quantised on their device and are unpacked one at a time when a pass
+// computes with them. Defined in layer_weights.cpp.
 #pragma once
 
 #include <cstdint>
@@ -14,58 +14,58 @@
 
 namespace lancet {
 
-/// Which matrices a loaded model keeps quantised: those of its layers that are not edited, where the checkpoint has
-/// them so, or where `quantiser` says so.
+/// Which matrices a loaded model keeps quantised: those matrices of its layers that are not edited and that either the
+/// checkpoint has quantised or `quantiser` is to quantise.
 struct QuantiseRule {
-  std::vector<WeightId> edited = {};        ///< loaded in full precision, however they are stored
-  std::optional<Quantiser> quantiser = {};  ///< quantiser of matrices that the checkpoint has in full precision
+  std::vector<WeightId> edited = {};        ///< weights that are loaded in full precision, however they are stored
+  std::optional<Quantiser> quantiser = {};  ///< quantiser for matrices that the checkpoint has in full precision
 
-  /// Adds those that are not among `edited` yet.
+  /// Adds the ids that `edited` does not have yet.
   void add_edited(std::span<const WeightId> ids);
-  /// Whether a weight stays quantised where it is, or is to be: matrices of attention and of MLPs that are not edited.
+  /// Whether the rule applies to a weight: a matrix of attention or of an MLP that is not edited.
   bool covers(WeightId id) const;
   bool keeps_packed(const WeightSpec& spec) const { return !spec.packed.empty() && covers(spec.id); }
-  /// Quantised while they are loaded.
+  /// Whether the weight is quantised while it is loaded.
   bool quantises(const WeightSpec& spec) const {
     return quantiser.has_value() && spec.packed.empty() && covers(spec.id);
   }
-  /// What makes the weight's numbers others than the checkpoint's in the run's type; empty: nothing. Packed matrices
-  /// are no other numbers than the same ones unpacked.
+  /// Returns a key of what makes the weight's numbers differ from the checkpoint's in the run's type; empty: nothing.
+  /// Packed matrices have the same numbers as the unpacked ones, so they do not count.
   std::string key(const WeightSpec& spec) const;
-  /// What makes the weights' numbers others, likewise, where the checkpoint has all of them in full precision.
+  /// Returns such a key for all weights, for a checkpoint that has all of them in full precision.
   std::string key(const ModelConfig& config) const;
 };
 
-/// Rows of a packed matrix: its rows are `groups` groups of equal size, and of each the same number is taken, from the
-/// group's row `begin` on.
+/// Rows of a packed matrix. The matrix's rows form `groups` groups of equal size; from each group the same number of
+/// rows is taken, starting at row `begin` of the group.
 struct QuantisedRows {
   PackedMatrix matrix;
   int64_t groups = 1;
   int64_t begin = 0;
-  int64_t rows = 0;  ///< taken from all groups together
+  int64_t rows = 0;  ///< number of rows taken from all groups together
 
-  /// Unpacks into `out` [rows, columns] of a floating type, on the matrix's device.
+  /// Unpacks the rows into `out` [rows, columns] of a floating type, on the matrix's device.
   void unpack_into(const Tensor& out) const;
 };
 
-/// A weight [out, in] of packed matrices: one, or one for each expert. Copies share them.
+/// A weight [out, in] that consists of packed matrices: one, or one per expert. Copies share the matrices.
 class QuantisedLinear {
  public:
-  /// `axis`: along which the parts, all of one size, lie one after the other.
+  /// `axis`: the dimension along which the parts, all of one size, are concatenated.
   QuantisedLinear(std::vector<QuantisedRows> parts, int64_t axis) : parts_(std::move(parts)), axis_(axis) {}
 
   std::vector<int64_t> sizes() const;
   at::Device device() const { return parts_.front().matrix.device(); }
 
-  /// x [..., in] of a floating type, on the same device -> x W^T + bias [..., out] in x's type, W in that type too;
-  /// bias [out] may be undefined. Differentiable in x alone: the backward pass unpacks the matrix again, so that none
-  /// is held in between. Throws: std::logic_error for a bias that needs a gradient; NumericError when x's type cannot
-  /// hold a weight as large as some may be.
+  /// Computes x W^T + bias: x [..., in] of a floating type on the same device -> [..., out] in x's type, with W in that
+  /// type too; bias [out] may be undefined. Differentiable with respect to x only: the backward pass unpacks the matrix
+  /// again, so that no unpacked copy is kept in between. Throws: std::logic_error for a bias that needs a gradient;
+  /// NumericError when x's type may be too narrow for the largest weights.
   Tensor linear(const Tensor& x, const Tensor& bias) const;
-  /// Computes linear() with one expert's matrix alone.
+  /// Computes linear() with the matrix of one expert.
   Tensor linear_of_expert(const Tensor& x, int64_t expert, const Tensor& bias = {}) const;
 
-  /// The whole weight, in a floating type. Throws: NumericError, as above.
+  /// Unpacks the whole weight to a floating type. Throws: NumericError as linear().
   Tensor unpack(at::ScalarType dtype) const;
 
  private:

@@ -1,5 +1,5 @@
-// A loaded model's weights under the names, and in the shapes, of the tensors in its files, for other programs in the
-// same process.
+// A loaded model's weights for other programs in the same process, with the names and shapes of the tensors in the
+// model's files.
 #pragma once
 
 #include <string>
@@ -11,13 +11,13 @@
 namespace lancet {
 
 struct SharedTensor {
-  std::string name = {};  ///< name that the checkpoint stores it under
-  Tensor tensor = {};     ///< the model's own memory, as a view where the file has it transposed
+  std::string name = {};  ///< name of the tensor in the checkpoint
+  Tensor tensor = {};     ///< the model's own memory; a view if the file stores it transposed
 };
 
-/// Returns all weights, as they are; of a tied head none. What set_weight() puts in a weight's place later is not seen.
-/// Throws: ConfigError that says which weights cannot be shown so: those that are kept packed, and those that are parts
-/// of one tensor in the files.
+/// Returns all current weights, without a copy; a tied head is not among them. The result does not follow later calls
+/// of set_weight(). Throws: ConfigError that names the weights that cannot be shared like this: those that are kept
+/// packed, and those that are parts of one tensor in the files.
 std::vector<SharedTensor> shared_tensors(const ModelFiles& files, const CausalLM& model);
 
 }  // namespace lancet

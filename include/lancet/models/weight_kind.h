@@ -1,4 +1,4 @@
-// What a weight is in the computation, whatever its family calls it.
+// The role of a weight in the computation, independent of its name in a family.
 #pragma once
 
 #include <array>
@@ -7,10 +7,10 @@
 
 namespace lancet {
 
-/// Matrices are [out, in]. Attention's and the MLP's output projections write to the residual stream.
+/// Matrices are [out, in]. The output projections of attention and of the MLP write to the residual stream.
 enum class WeightKind : uint8_t {
   kEmbedding,
-  kPositions,  ///< learned, one row a position
+  kPositions,  ///< learned positions, one row per position
   kEmbeddingNorm,
   kEmbeddingNormBias,
   kAttnNorm,
@@ -25,54 +25,55 @@ enum class WeightKind : uint8_t {
   kKeyNorm,
   kQueryNormBias,
   kKeyNormBias,
-  kQueryDown,  ///< latent attention's (LatentConfig): what makes the vector for queries
+  kQueryDown,  ///< latent attention (LatentConfig): computes the vector for queries
   kQueryDownNorm,
-  kKeyValueDown,  ///< the vector for keys and values, and behind it the turned part of all heads' keys
+  kKeyValueDown,  ///< computes the vector for keys and values, followed by the turned part of all heads' keys
   kKeyValueDownNorm,
-  kKeyValueUp,  ///< each head's key and value, in turn
-  kSinks,       ///< a score of each head (ModelConfig::attention_sinks)
-  kAttnGate,    ///< the sigmoid of its output multiplies what attention gives to kAttnOut
+  kKeyValueUp,  ///< each head's key and value, interleaved by head
+  kSinks,       ///< one score per head (ModelConfig::attention_sinks)
+  kAttnGate,    ///< the sigmoid of its output multiplies the input of kAttnOut
   kAttnOut,
   kAttnOutBias,
   kAttnPostNorm,  ///< norm between attention's output projection and the residual stream
-  kMixerQuery,    ///< a recurrent mixer's (RecurrenceConfig)
+  kMixerQuery,    ///< weights of a recurrent mixer (RecurrenceConfig), up to kMixerOut
   kMixerKey,
   kMixerValue,
   kMixerGate,
   kMixerRate,
   kMixerDecay,
-  kMixerStepDown,  ///< a selective space's: what makes the vector that kMixerStep reads
-  kMixerStepNorm,  ///< likewise, of that vector
+  kMixerStepDown,  ///< selective space: computes the vector that kMixerStep reads
+  kMixerStepNorm,  ///< norm of that vector
   kMixerKeyNorm,
   kMixerQueryNorm,
-  kMixerStep,  ///< how far a state space goes on at a token
-  kMixerTaps,  ///< the short convolution's: each channel's, one after the other
+  kMixerStep,  ///< computes the step size of a state space at a token
+  kMixerTaps,  ///< weights of the short convolution, channel after channel
   kMixerTapsBias,
   kMixerDecayBias,
-  kMixerDecayScale,  ///< a logarithm; of a selective space for each number of each channel's state
-  kMixerSkip,        ///< share of each head's values that a state space's results have added
+  kMixerDecayScale,  ///< a logarithm; in a selective space one for each number of each channel's state
+  kMixerSkip,        ///< factor of each head's values that are added to a state space's results
   kMixerNorm,
   kMixerOut,
   kMlpNorm,
   kMlpNormBias,
-  kRouter,        ///< says which experts a token goes to
-  kRouterBias,    ///< what scores of experts have added where they are chosen by them
+  kRouter,        ///< decides which experts a token goes to
+  kRouterBias,    ///< added to the scores by which experts are chosen
   kRouterOffset,  ///< bias of the router's outputs
-  kGate,          ///< all experts' one after the other, in a layer with experts; so kUp and kDown
-  kUp,            ///< the only projection into an MLP without a gate
+  kGate,          ///< in a layer with experts, all experts' matrices one after the other; the same for kUp and kDown
+  kUp,            ///< the only input projection of an MLP without a gate
   kDown,
-  kSharedGate,  ///< an MLP that every token goes through beside its experts
+  kSharedGate,  ///< shared MLP beside the experts, which every token goes through
   kSharedUp,
   kSharedDown,
-  kSharedSwitch,  ///< the sigmoid of its output multiplies that MLP's
+  kSharedSwitch,  ///< the sigmoid of its output multiplies that MLP's output
   kGateBias,
   kUpBias,
   kDownBias,
-  kDownBiases,  ///< one for each expert, one after the other
-  kXieluAbove,  ///< factors of Activation::kXielu, before a softplus: of squares above 0, of exponentials below
+  kDownBiases,  ///< one bias vector per expert, one after the other
+  kXieluAbove,  ///< factors of Activation::kXielu, before a softplus: kXieluAbove of squares above 0, kXieluBelow of
+                ///< exponentials below
   kXieluBelow,
-  kXieluSlope,   ///< its slope at 0
-  kXieluCut,     ///< what exponentials begin below
+  kXieluSlope,   ///< slope of kXielu at 0
+  kXieluCut,     ///< upper limit of the input of the exponentials
   kMlpPostNorm,  ///< norm between the down projection and the residual stream
   kFinalNorm,
   kFinalNormBias,
@@ -81,13 +82,13 @@ enum class WeightKind : uint8_t {
 };
 constexpr size_t kWeightKinds = static_cast<size_t>(WeightKind::kHeadBias) + 1;
 
-/// Part of the model that a weight belongs to: with the embedding, in a layer, with the head.
+/// The part of the model that a weight belongs to: it is placed with the embedding, in a layer, or with the head.
 enum class WeightPlace : uint8_t { kEmbedding, kLayer, kHead };
 
-/// Which part of its layer a weight serves.
+/// The part of its layer in which a weight is used.
 enum class LayerPart : uint8_t { kNone, kAttention, kMlpInput, kMlpOutput };
 
-/// What a dimension of a weight runs over.
+/// The quantity that a dimension of a weight indexes.
 enum class Axis : uint8_t {
   kNone,
   kVocab,
@@ -96,19 +97,19 @@ enum class Axis : uint8_t {
   kFfn,
   kExperts,
   kQuery,
-  kQueryInput,  ///< what queries are made of: the hidden state, or latent attention's vector
+  kQueryInput,  ///< input of queries: the hidden state, or latent attention's vector
   kKeyValue,
   kHeads,
-  kExpertOutputs,  ///< each expert's numbers of the hidden state
+  kExpertOutputs,  ///< each expert's output: numbers of the hidden state
   kQueryRank,
   kKeyValueRank,
   kLatentKeyValue,  ///< latent attention's vector for keys and values, and the turned part of keys
-  kLatentHeads,     ///< each head's key without its turned part, and its value
-  kAttended,        ///< what attention gives to the output projection
+  kLatentHeads,     ///< each head's key without the turned part, and its value
+  kAttended,        ///< input of attention's output projection
   kMixerKey,
   kMixerValue,
-  kMixerInput,      ///< what keys and queries are made of: the hidden state, or a selective space's channels
-  kMixerStepInput,  ///< what steps are made of: the hidden state, or a vector
+  kMixerInput,      ///< input of keys and queries: the hidden state, or a selective space's channels
+  kMixerStepInput,  ///< input of steps: the hidden state, or a vector
   kMixerStepRank,
   kMixerHeads,
   kMixerDecays,
@@ -122,7 +123,7 @@ enum class Axis : uint8_t {
   kScalar  ///< one number, stored without a dimension
 };
 
-/// What is known of a kind in every family.
+/// The properties of a weight kind that hold in every family.
 struct WeightRole {
   WeightKind kind;
   WeightPlace place;

@@ -1,4 +1,4 @@
-// What one batch of a stream did and measured, also as a record that an interrupted run leaves.
+// The report of one batch of a stream. It can be written as a record, from which an interrupted run resumes.
 #pragma once
 
 #include <cstdint>
@@ -20,53 +20,53 @@ namespace lancet {
 
 /// What one batch did and measured.
 struct BatchReport {
-  std::vector<int64_t> requests;       ///< indices into the job's
+  std::vector<int64_t> requests;       ///< indices into the job's requests
   double seconds = 0;                  ///< seconds of editing alone
-  EditOutcome outcome;                 ///< outcomes by place in the batch
-  std::optional<Tallies> right_after;  ///< its requests, right after it; nullopt: not measured
-  std::optional<Tallies> first_batch;  ///< the first batch's, at the same time
+  EditOutcome outcome;                 ///< outcomes, in the order of the batch
+  std::optional<Tallies> right_after;  ///< measure of its requests right after it; nullopt: not measured
+  std::optional<Tallies> first_batch;  ///< measure of the first batch's requests at the same time
   std::optional<double> text_kl;       ///< mean KL on the held-out text at that time; nullopt: not measured
-  std::vector<std::pair<std::string, double>>
-      growth;  ///< ||W - W0||_F / ||W0||_F of each weight edited so far, by name
+  /// ||W - W0||_F / ||W0||_F of each weight edited so far, by name.
+  std::vector<std::pair<std::string, double>> growth;
 };
 
-/// The outcomes of all batches, by the job's requests.
+/// Merges the outcomes of all batches, in the order of the job's requests.
 EditOutcome merged_outcome(const std::vector<BatchReport>& batches, size_t n_requests);
 
-/// The batch without some of its requests; `kept`: places of those that stay, ascending. What was measured of all of
-/// them together is not measured.
+/// Returns the batch without some of its requests. `kept`: the places of those that stay, ascending. Values that were
+/// measured on all requests together are dropped.
 BatchReport without_requests(const BatchReport& batch, const std::vector<int64_t>& kept);
 
-/// Writes the batch as text that from_record() reads back exactly, but for `requests`.
+/// Writes the batch, except `requests`, as text that from_record() reads back exactly.
 std::string to_record(const BatchReport& batch);
-/// Throws: ConfigError for what to_record() cannot have made of a batch of `n_requests`.
+/// Reads a record. Throws: ConfigError for text that to_record() cannot have written for a batch of `n_requests`.
 BatchReport from_record(const std::string& record, size_t n_requests);
 
-// What a stage of a job cost.
+// The cost of a stage of a job.
 
 struct StageCost {
   std::string stage;
   double seconds = 0;
-  PeakBytes peaks;  ///< most memory by device
+  PeakBytes peaks;  ///< peak memory by device
 };
 
 double total_seconds(const std::vector<StageCost>& stages);
 PeakBytes overall_peaks(const std::vector<StageCost>& stages);
 
-/// Collective. Every rank went through the same stages: a stage's peaks become the most that a rank had.
+/// Collective. Every rank must have run the same stages. The peaks of each stage become the largest over all ranks.
 void raise_to_ranks(std::vector<StageCost>& stages, Communicator& communicator);
 
-// How well edits hold that stood before others were made, or at any later time.
+// How well earlier edits hold after later ones, or at any later time.
 
 struct StandingMeasure {
   std::vector<EditRequest> requests = {};
-  Evaluation now = {};  ///< evaluation of them, on the weights with all edits
+  Evaluation now = {};  ///< their evaluation on the weights with all edits
 };
 
-/// Returns for the journal, by id, what was measured `before` an edit, and how it holds now.
+/// Returns for the journal, by id, what was measured `before` an edit and how it holds now.
 std::map<std::string, MeasuredEdit> measured_again(const StandingMeasure& measure, const Journal& journal);
 
-/// "2 of 3 earlier edits still hold (the model says the target)"; empty: none was measured.
+/// Returns "2 of 3 earlier edits still hold (the model says the target)"; empty: none was measured.
 std::string standing_text(const StandingMeasure& measure);
 
 }  // namespace lancet

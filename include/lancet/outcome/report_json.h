@@ -1,4 +1,4 @@
-// What the JSON reports share.
+// Helpers that all JSON reports share.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -13,12 +13,12 @@ namespace lancet {
 
 using Json = nlohmann::ordered_json;
 
-/// null: n/a.
+/// Returns the number, or null for n/a.
 inline Json number_json(const std::optional<double>& number) { return number ? Json(*number) : Json(nullptr); }
 
 inline Json mean_json(const Tally& tally) { return number_json(tally.mean()); }
 
-/// What a metric is, without its figures.
+/// Describes a metric without its figures.
 inline Json describe(const MetricRow& row) {
   return {{"group", row.group},
           {"unit", unit_name(row.unit)},
@@ -27,7 +27,7 @@ inline Json describe(const MetricRow& row) {
           {"asked", row.asked.empty() ? Json(nullptr) : Json(row.asked)}};
 }
 
-/// null: the metric has none.
+/// Returns the metric's interval; null if it has none.
 inline Json interval_json(const std::map<std::string, Interval, std::less<>>& intervals, std::string_view metric) {
   const auto found = intervals.find(metric);
   return found == intervals.end() ? Json(nullptr) : Json{found->second.low, found->second.high};
@@ -39,13 +39,14 @@ inline Json bytes_json(const PeakBytes& peaks) {
   return json;
 }
 
-/// What was measured of one model.
+/// The figures that were measured on one model.
 struct MeasuredFigures {
   const Tallies& totals;
-  std::span<const Tallies> items;  ///< requests, or what else is drawn from for intervals
+  std::span<const Tallies> items;  ///< the units that bootstrap intervals resample, usually requests
 };
 
-/// Metric -> its figures on the unedited and the edited model. `count`: what the number of outcomes is called.
+/// Maps each metric to its figures on the unedited and the edited model. `count`: the key under which the number of
+/// outcomes is written.
 inline Json figures_json(std::span<const MetricRow> rows, const MeasuredFigures& before, const MeasuredFigures& after,
                          const char* count) {
   const auto before_intervals = bootstrap_intervals(before.items), after_intervals = bootstrap_intervals(after.items);
@@ -68,12 +69,12 @@ inline Json figures_json(std::span<const MetricRow> rows, const MeasuredFigures&
   return figures;
 }
 
-/// What editing cost: name -> figures on the unedited and the edited model.
+/// Maps each side effect to its figures on the unedited and the edited model.
 inline Json side_effects_json(const SideEffectReport& before, const SideEffectReport& after) {
   return figures_json(after.metrics, {before.totals, before.items}, {after.totals, after.items}, "count");
 }
 
-/// Tells where a layer's imported moments came from.
+/// Says where a layer's imported moments came from.
 inline Json import_json(const LayerStatisticsReport& layer) {
   return {{"layer", layer.layer},
           {"file", layer.imported_file.string()},
@@ -81,12 +82,13 @@ inline Json import_json(const LayerStatisticsReport& layer) {
           {"tokens", layer.tokens}};
 }
 
-/// Records of the request file that were left out.
+/// Describes the records of the request file that were left out.
 inline Json skipped_json(const SkippedRecords& skipped) {
   return {{"count", skipped.count}, {"messages", skipped.messages}};
 }
 
-/// Invalid UTF-8 cannot come in (readers refuse it), but a report must never be lost to a byte.
+/// Serialises a report. Readers already refuse invalid UTF-8, but if a byte is still invalid, it is replaced rather
+/// than losing the report.
 inline std::string dump_report(const Json& json) {
   return json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }

@@ -1,4 +1,4 @@
-// Seconds and memory by stage, for the report.
+// Measures seconds and memory by stage, for the report.
 #pragma once
 
 #include <algorithm>
@@ -20,18 +20,18 @@ class Stopwatch {
     begun_ = now;
   }
 
-  /// The stages so far, in order.
+  /// Returns the stages so far, in order.
   const std::vector<StageCost>& stages() const { return stages_; }
-  /// Collective: raise_to_ranks() of the stages so far.
+  /// Collective. Calls raise_to_ranks() for the stages so far.
   void raise_to(Communicator& communicator) { raise_to_ranks(stages_, communicator); }
 
-  /// What came before belongs to no stage.
+  /// Restarts the clock; the time since the last call belongs to no stage.
   void restart() {
     meter_.lap();
     begun_ = Clock::now();
   }
 
-  /// Ends a part of a stage that runs in turns with others; parts of one name make one stage.
+  /// Ends a part of a stage that alternates with other stages. Parts with the same name are added up to one stage.
   void lap_part(const std::string& stage) {
     lap(stage);
     const StageCost part = std::move(stages_.back());

@@ -1,5 +1,5 @@
-// What became of the other facts of the edited subjects: an edit may take, and the model may know nothing else of its
-// subject any more. Told beside whether the edits took.
+// Judges what an edit did to the other facts about its subject. An edit may take, and the model may know nothing else
+// about the subject any more. This is reported beside whether the edits took.
 #pragma once
 
 #include <cstddef>
@@ -15,34 +15,35 @@ namespace lancet {
 
 struct EditReport;
 
-/// The metric by which an edit leaves the rest of its subject alone.
+/// The metric that tells whether an edit leaves the rest of its subject unchanged.
 inline constexpr const char* kSubjectMetric = "subject_kept";
-/// The metric by which the new target is said where something else is asked about its subject.
+/// The metric that tells whether the new target is said although something else is asked about its subject.
 inline constexpr const char* kLeakMetric = "subject_leak";
-/// Of kSubjectMetric: below this an edit has a warning, and is not called a success alone.
+/// If kSubjectMetric is below this value, an edit gets a warning, and the summary does not call it a success without
+/// mentioning that.
 inline constexpr double kLeastKept = 0.7;
 
-/// Both metrics over all requests.
+/// The counts of both metrics over all requests.
 struct SubjectCount {
   int64_t kept = 0;
   int64_t prompts = 0;
   int64_t leaks = 0;
-  int64_t texts = 0;  ///< continuations of "{subject} is" that did not hold the target before
+  int64_t texts = 0;  ///< continuations of "{subject} is" that did not contain the target before the edit
 
   double share() const { return static_cast<double>(kept) / static_cast<double>(prompts); }
   bool is_low() const { return share() < kLeastKept; }
 };
-/// nullopt: `subject` was not evaluated, or no request has a subject.
+/// Counts both metrics; nullopt: `subject` was not evaluated, or no request has a subject.
 std::optional<SubjectCount> count_subjects(const EditReport& report);
 
-/// "other prompts about the edited subjects go on as before in 14 of 16 cases (subject_kept 87.5 %)", or, where it is
-/// low, that the subjects are not what they were. Follows "2 of 2 edits took".
+/// Returns "other prompts about the edited subjects go on as before in 14 of 16 cases (subject_kept 87.5 %)", or, if
+/// the share is low, that the subjects have changed. The text follows "2 of 2 edits took".
 std::string subject_text(const SubjectCount& count);
 
-/// What to do where it is low; empty: it is not, or was not measured.
+/// Returns what to do if the share is low; empty: it is not low, or was not measured.
 std::string subject_warning(const EditReport& report, const ConfigTree& editor);
 
-/// An answer about a subject, before and after.
+/// An answer about a subject, before and after the edit.
 struct ComparedAnswer {
   AskedFor asked = AskedFor::kNextToken;
   std::string prompt;
@@ -50,7 +51,7 @@ struct ComparedAnswer {
 
   bool is_kept() const { return before == after; }
 };
-/// Of one request; empty: none were asked for.
+/// Returns the answers of one request; empty: none were asked for.
 std::vector<ComparedAnswer> compared_answers(const EditReport& report, size_t request);
 
 }  // namespace lancet

@@ -1,4 +1,4 @@
-// What people read of an audit: audit.json as a page.
+// The audit as a page for people: audit.json rendered as HTML.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace lancet {
 
-/// One file that needs nothing else, without a script. Throws: ConfigError when the JSON is no audit of lancet.
+/// Returns one self-contained HTML file without a script. Throws: ConfigError when the JSON is not an audit of lancet.
 std::string render_audit(std::string_view json);
 
 }  // namespace lancet

@@ -1,4 +1,4 @@
-// Results as a table for a paper: LaTeX that needs the package booktabs alone.
+// Results as a table for a paper: LaTeX that needs only the package booktabs.
 #pragma once
 
 #include <span>
@@ -9,13 +9,13 @@
 
 namespace lancet {
 
-/// One run: a row for each metric, before and after. Several: a row for each, a column for each metric; runs of one
-/// series are one row with means and standard deviations. Runs that failed have a row without figures.
-/// Throws: ConfigError when the JSON is no report of lancet, or the runs are not on the same model and requests.
+/// Returns a table of the runs. One run gives a row for each metric, with values before and after. Several runs give a
+/// row for each run and a column for each metric; runs of one series share a row with means and standard deviations.
+/// Runs that failed have a row without figures. Throws: ConfigError when the JSON is not a report of lancet, or when
+/// the runs are not on the same model and requests.
 std::string latex_table(std::span<const RunDocument> runs);
 
-/// The text as LaTeX sets it, whatever characters are in it: none of them is a command. Control characters become
-/// blanks.
+/// Escapes the text so that LaTeX prints every character and reads none as a command. Control characters become blanks.
 std::string latex_text(std::string_view text);
 
 }  // namespace lancet

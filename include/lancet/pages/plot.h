@@ -1,5 +1,6 @@
-// Plots as files: SVG with axes, labels and a title for screen readers, light or dark as the reader has it.
-// What a mark is shows when it is pointed at. Plots of pages are made by their script (src/pages/assets/plots.js).
+// Plots as files: SVG with axes, labels and a title for screen readers. Colours follow the reader's light or dark
+// theme. A mark shows what it stands for when the mouse points at it. The plots in HTML pages are made by the pages'
+// script instead (src/pages/assets/plots.js).
 #pragma once
 
 #include <optional>
@@ -15,7 +16,7 @@ enum class AxisNumbers { kPlain, kPercent };  ///< kPercent: 0.5 is shown as 50
 struct PlotAxis {
   std::string label = {};
   AxisNumbers numbers = AxisNumbers::kPlain;
-  std::optional<double> low = {}, high = {};               ///< nullopt: by the values
+  std::optional<double> low = {}, high = {};               ///< nullopt: taken from the values
   std::vector<std::pair<double, std::string>> ticks = {};  ///< empty: round numbers
 };
 
@@ -26,16 +27,16 @@ struct PlotFrame {
   double width = 400, height = 270;
 };
 
-enum class SeriesLook { kAccent, kMuted };  ///< kMuted: one of many
+enum class SeriesLook { kAccent, kMuted };  ///< kMuted: one of many background lines
 
 struct PlotSeries {
   std::string name = {};
   std::vector<double> x = {}, y = {};  ///< equally long; a y that is not finite is a gap
-  std::string note = {};               ///< shown instead of the name when the line is pointed at; empty: the name
+  std::string note = {};               ///< shown instead of the name when the mouse points at the line; empty: the name
   SeriesLook look = SeriesLook::kAccent;
 };
 
-/// Lines with dots; later ones lie on top.
+/// Returns a plot of lines with dots. Later series are drawn on top.
 std::string line_plot(const PlotFrame& frame, std::span<const PlotSeries> series);
 
 struct HeatMap {
@@ -45,8 +46,8 @@ struct HeatMap {
   std::vector<double> values = {};                   ///< rows x columns, row by row; not finite: an empty cell
 };
 
-/// The largest magnitude is the strongest colour; negative values have another one.
-/// Throws: ConfigError when there are not rows x columns values.
+/// Returns a heat map. The largest magnitude has the strongest colour; negative values have a second colour. Throws:
+/// ConfigError when the number of values is not rows x columns.
 std::string heat_map(const HeatMap& map);
 
 }  // namespace lancet

@@ -1,4 +1,4 @@
-// Whether an edit finds its statistics in the cache, without a model in memory.
+// Finds out, without loading a model, whether the statistics of an edit are in the cache.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,14 @@ namespace lancet {
 enum class CachedStatistics {
   kMissing,
   kThere,
-  kNotLookedFor  ///< files of the kind are there; whether they are the model's would take too long to see
+  kNotLookedFor  ///< files of the right kind exist; checking that they belong to the model would take too long
 };
 
-/// Looks for the statistics of a job whose editor needs some of text. At most `most_bytes` of weights are read. What
-/// the edit itself would fail at, such as weights or a corpus that are not there, is nothing in the cache.
+/// Looks for the statistics of a job whose editor needs some from text. Reads at most `most_bytes` of weights. If
+/// something fails that the edit itself would fail at, such as missing weights or a missing corpus, the answer is
+/// kMissing.
 CachedStatistics find_cached_statistics(const JobConfig& job, uint64_t most_bytes);
-/// Looks for the statistics of a job whose model is open, and whose weights may all be read.
+/// Looks for the statistics of a job whose model is open; it may read all of the model's weights.
 CachedStatistics find_cached_statistics(const JobConfig& job, const ModelFiles& files);
 
 }  // namespace lancet

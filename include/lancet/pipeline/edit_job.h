@@ -20,23 +20,23 @@
 
 namespace lancet {
 
-/// What run_edit_job() checks first of the output folder, those beside it that it writes to, and what must not lie in
-/// them. Throws: ConfigError.
+/// Does the first checks of run_edit_job(): the output folder, the neighbouring folders that it writes to, and what
+/// must not be in them. Throws: ConfigError.
 void check_output(const JobConfig& job);
 
-/// Collective: every rank with the same job. The output folder, which root writes, appears complete, or not at all;
-/// when `accept:` is not met only <dir>.rejected with the report does, and the report's `unmet` is not empty.
-/// Statistics stand in root's report alone. Throws: ConfigError, CheckpointError, TokenizerError, PlacementError,
+/// Collective. Runs an edit job; every rank passes the same job. Root writes the output folder, which appears complete
+/// or not at all. If `accept:` is not met, only <dir>.rejected with the report appears, and the report's `unmet` is not
+/// empty. Only root's report has the statistics. Throws: ConfigError, CheckpointError, TokenizerError, PlacementError,
 /// NumericError; CollectiveError when another rank failed.
 EditReport run_edit_job(const JobConfig& job, Communicator& communicator);
-/// Collective: the same by `editor` in the place of the job's, which it watches.
+/// Collective. Runs an edit job with `editor`, which wraps and observes the job's editor.
 EditReport run_edit_job(const JobConfig& job, Communicator& communicator, std::shared_ptr<const Editor> editor);
 
-// What edits of one model's requests have in common, whatever the method: `lancet edit` has one method, `lancet
-// compare` several.
+// The inputs that edits of the same requests and model share, whatever their method: `lancet edit` has one method,
+// `lancet compare` has several.
 
 struct EditInputs {
-  /// What can fail before any weight is read.
+  /// Opens the files and reads the requests: whatever can fail before any weight is read.
   explicit EditInputs(const JobConfig& job)
       : EditInputs(job, std::make_shared<const ModelFiles>(open_model(job.model, job.ignore_config_keys)),
                    each_fact_once(load_requests(job.requests))) {}
@@ -52,60 +52,64 @@ struct EditInputs {
         plan(*files.tokenizer, requests, job.evaluation, files.config.max_positions),
         kept(std::move(kept_for_model)) {}
 
-  /// Warns of facts that contradict each other or those of `standing`, edited before; the report has it too.
+  /// Warns of facts that contradict each other or those of `standing`, which were edited before. The warnings are in
+  /// the report too.
   void look_at_facts(std::span<const EditRequest> standing);
 
-  /// Collective: what is known of the model once it is loaded, but for `before`.
+  /// Collective. Fills in what is known of the model once it is loaded, except `before`.
   void describe(const CausalLM& model, Communicator& ranks);
 
   std::shared_ptr<const ModelFiles> shared_files;
   const ModelFiles& files;
   std::vector<EditRequest> requests;
-  std::string request_format;  ///< format of their file; empty: they stand in the job
+  std::string request_format;  ///< format of the request file; empty: the requests are in the job file
   SkippedRecords skipped;
-  std::vector<std::string> joined;   ///< requests that are not edited, since an earlier one says the same
+  std::vector<std::string> joined;   ///< requests that are not edited, because an earlier one says the same
   std::vector<std::string> at_odds;  ///< lines of look_at_facts()
   EvaluationPlan plan;
-  std::shared_ptr<KeptMatrices> kept;          ///< what solves take, of the one model
-  std::shared_ptr<const CorpusTokens> corpus;  ///< corpus of the job's statistics, once a method has needed it
+  std::shared_ptr<KeptMatrices> kept;          ///< matrices of this model that solves read
+  std::shared_ptr<const CorpusTokens> corpus;  ///< corpus of the job's statistics, set when a method first needs it
   std::string base_hash;
   std::string model_dtype;
   std::string devices;
   Evaluation before;
 };
 
-// What an edit checks: before any weight is read, also by a rehearsal for the whole job, and of what it measured.
+// The checks of an edit: those before any weight is read, which a rehearsal also does for the whole job, and those of
+// the measured results.
 
-/// Gives the job this editor, with every default filled in; of `resolved` it becomes all. Throws: ConfigError "where:
+/// Sets the job's editor, with all defaults filled in; `resolved` becomes all of it. Throws: ConfigError "where:
 /// editor: ...".
 void set_editor(JobConfig& job, const ConfigTree& editor, const std::string& where);
 
-/// Everything about the requests that can fail without a model pass. Throws: ConfigError.
+/// Checks everything about the requests that can fail without a model pass. Throws: ConfigError.
 void check_requests(const ModelFiles& files, const std::vector<EditRequest>& requests, const Editor& editor);
 
-/// Throws: ConfigError for a request without `target_true`, where the method takes that answer out.
+/// Checks that every request has `target_true` if the method removes the old answer. Throws: ConfigError for a request
+/// without it.
 void check_old_answers(std::span<const EditRequest> requests, const Editor& editor);
 
-/// refuse_long_requests() by the model's own positions. Throws: ConfigError.
+/// Calls refuse_long_requests() with the model's number of positions. Throws: ConfigError.
 void check_lengths(const ModelFiles& files, const std::vector<EditRequest>& requests);
 
-/// The job's `accept:` thresholds that were missed, a line each.
+/// Returns the job's `accept:` thresholds that were missed, one line each.
 std::vector<std::string> unmet_thresholds(const JobConfig& job, const Evaluation& after);
 
-// What a job that is stopped has finished and leaves for the next run of the same job.
+// Describes what a stopped job has finished and leaves for the next run of the same job.
 
 class KeptWork {
  public:
-  /// Takes the job's run to begin now. Looks at nothing yet. `unfinished`: empty for the folder beside the job's
+  /// Records the start of the job's run; it reads nothing yet. `unfinished`: empty for the folder beside the job's
   /// output.
   explicit KeptWork(const JobConfig& job, std::filesystem::path unfinished = {});
 
-  /// A clause that says where it lies, or that there is none yet. From any thread, while the job runs.
+  /// Returns a clause that says where the finished work is, or that there is none yet. Thread-safe, also while the job
+  /// runs.
   std::string text() const;
 
  private:
-  std::filesystem::path unfinished_;  ///< empty: a job without an output
-  std::filesystem::path cache_;       ///< empty: no statistics
+  std::filesystem::path unfinished_;  ///< empty: the job has no output
+  std::filesystem::path cache_;       ///< empty: the job has no statistics
   std::filesystem::file_time_type begun_ = std::filesystem::file_time_type::clock::now();
 };
 

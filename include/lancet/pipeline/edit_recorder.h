@@ -1,4 +1,4 @@
-// Writes down what a stream of edits does: one entry of the history for each batch. On root.
+// Records what a stream of edits does: one history entry per batch. It runs on root.
 #pragma once
 
 #include <filesystem>
@@ -17,62 +17,62 @@
 
 namespace lancet {
 
-/// What every batch of a stream was edited with.
+/// The setting with which every batch of a stream is edited.
 struct RecordedSetting {
-  std::function<JournalBase()> base;  ///< base of a history that begins here
-  EditSetting setting;                ///< setting of the batches that are added
+  std::function<JournalBase()> base;  ///< makes the base of a history that starts here
+  EditSetting setting;                ///< setting of the recorded batches
 };
 
-/// Makes the base of a model's files, but for the weights' hash.
+/// Makes the base of a history from a model's files and the given hash of its weights.
 JournalBase journal_base(const ModelFiles& files, std::string weights_hash);
 
-/// How many changes each weight of a transaction had at some time.
+/// The number of changes of each weight of a transaction at some point in time.
 using ChangeCounts = std::map<WeightId, size_t>;
 ChangeCounts count_changes(const WeightTransaction& transaction);
-/// What weights got since then, on the host.
+/// Returns the changes of the weights since then, on the host.
 std::vector<WeightChanges> changes_since(const ChangeCounts& before, const WeightTransaction& transaction);
 
-/// What there was before a batch that is being edited.
+/// The state before a batch that is being edited.
 struct BatchStart {
   EditorState state;
   ChangeCounts counts;
 };
 
-/// A batch that was edited and is not in the history yet.
+/// A batch that was edited but is not in the history yet.
 struct RecordedBatch {
   BatchEntry entry;
   EditedBatch batch;
 };
 
-/// A batch goes from begin() by end() to add(); each takes what the one before it gave.
+/// Records batches. For each batch call begin(), end() and add(); each call takes the result of the one before.
 class EditRecorder {
  public:
-  /// `files` and `editor` outlive this.
+  /// `files` and `editor` must outlive this.
   EditRecorder(const ModelFiles& files, const Editor& editor, RecordedSetting setting);
 
   void go_on_from(EditHistory earlier) { history_ = std::move(earlier); }
   EditHistory& history();
   EditHistory take_history() { return std::move(history()); }
 
-  /// Returns the list in which the editor's systems are noted (EditContext).
+  /// Returns the list to which the editor appends the systems that it solves (EditContext).
   std::vector<SolvedSystem>& systems() { return systems_; }
 
-  /// Notes what there is before a batch; systems() is empty then.
+  /// Records the state before a batch; systems() is empty then.
   BatchStart begin(const EditorState& state, const WeightTransaction& transaction);
-  /// Takes what the batch did, before anything else changes the transaction.
+  /// Records what the batch did. Call it before anything else changes the transaction.
   RecordedBatch end(const BatchStart& start, std::span<const EditRequest> requests, const EditOutcome& outcome,
                     const EditorState& state, const WeightTransaction& transaction);
-  /// Puts the batch into the history, with what was measured after it.
+  /// Adds the batch to the history, with what was measured after it.
   void add(RecordedBatch batch, const BatchReport& report);
-  /// Exchanges what was measured after the last batch, while no other came after it.
+  /// Replaces what was measured after the last batch, as long as no other batch has followed.
   void report_last(const BatchReport& report);
-  /// Puts what the method did after the last batch into the history.
+  /// Adds to the history what the method did after the last batch.
   void set_finish(std::vector<WeightChanges> changes) { history().set_finish(std::move(changes), files_.config); }
 
-  /// Returns hashes of the transaction's weights, as journals have them.
+  /// Returns hashes of the transaction's weights in the form that journals use.
   std::vector<WeightHash> hashes_of(const WeightTransaction& transaction) const;
 
-  /// How well the history's edits hold.
+  /// Records how well the edits of the history hold.
   void note_measured(const std::string& on, const std::vector<WeightHash>& weights,
                      const std::map<std::string, MeasuredEdit>& edits) {
     history().journal().add_measure(on, weights, edits);
@@ -84,37 +84,37 @@ class EditRecorder {
   const ModelFiles& files_;
   const Editor& editor_;
   RecordedSetting setting_;
-  std::optional<EditHistory> history_;  ///< nullopt: none yet
+  std::optional<EditHistory> history_;  ///< nullopt: no history yet
   std::vector<SolvedSystem> systems_;
 };
 
-// Where a job of several batches stands, kept beside its output so that a killed one goes on after the last batch. It
-// is found again only by all that this depends on.
+// The progress of a job of several batches, saved beside its output so that a killed job resumes after its last batch.
+// It is used again only if everything that it depends on is the same.
 
 struct EditProgress {
-  std::vector<BatchReport> batches;  ///< the finished ones
-  EditHistory history;               ///< them, after those of earlier jobs
+  std::vector<BatchReport> batches;  ///< the finished batches
+  EditHistory history;               ///< these batches, preceded by those of earlier jobs
 };
 
-/// Returns the progress in a history whose first `n_earlier` batches are those of earlier jobs, the others this job's.
-/// Batches that have no report get an empty one. Throws: as from_record().
+/// Returns the progress that a history holds. Its first `n_earlier` batches are those of earlier jobs, the others
+/// belong to this job. Batches without a report get an empty one. Throws: as from_record().
 EditProgress progress_of(EditHistory history, size_t n_earlier = 0);
 
 class ProgressStore {
  public:
-  /// `unfinished`: the folder of what the run has finished; `config` outlives this. `setting_key`: of all that a
-  /// batch's result depends on besides the requests so far.
+  /// `unfinished`: the folder for the run's finished work; `config` must outlive this. `setting_key`: a key of
+  /// everything that a batch's result depends on, except the requests so far.
   ProgressStore(std::filesystem::path unfinished, const ModelConfig& config, std::string setting_key)
       : unfinished_(std::move(unfinished)),
         folder_(unfinished_ / kProgressFolder),
         config_(config),
         setting_key_(std::move(setting_key)) {}
 
-  /// Takes the place of what was saved before, at once. Throws: CheckpointError when the disk refuses.
+  /// Replaces what was saved before, atomically. Throws: CheckpointError when the disk refuses.
   void save(const EditProgress& progress, std::span<const EditRequest> requests);
 
-  /// What a job that begins with the same batches of `requests` had finished; nullopt when there is none. What is
-  /// damaged, or another job's, is named in a warning.
+  /// Returns what an earlier run finished of a job that begins with the same batches of `requests`; nullopt when there
+  /// is nothing. If the saved files are damaged or belong to another job, a warning names them.
   std::optional<EditProgress> load(const std::vector<std::vector<int64_t>>& batches,
                                    std::span<const EditRequest> requests);
 
@@ -126,7 +126,8 @@ class ProgressStore {
   std::filesystem::path folder_;  // in it
   const ModelConfig& config_;
   std::string setting_key_;
-  bool is_sound_ = false;  ///< what is saved was read or written by this: only then its files are linked to
+  /// Whether this object read or wrote the saved files; only then may new files be hard links to them.
+  bool is_sound_ = false;
 };
 
 }  // namespace lancet

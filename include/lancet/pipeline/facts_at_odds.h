@@ -1,5 +1,5 @@
-// What a job's facts are to each other, and to those that stand: the same one twice, or one with other targets.
-// Defined in edit_stream.cpp.
+// Compares a job's facts with each other and with earlier edits: the same fact may occur twice, or with different
+// targets. Defined in edit_stream.cpp.
 #pragma once
 
 #include <span>
@@ -12,11 +12,11 @@ namespace lancet {
 
 struct EditedFacts {
   std::span<const EditRequest> requests;  ///< requests of the job
-  std::span<const EditRequest> standing;  ///< edited before it
+  std::span<const EditRequest> standing;  ///< requests that were edited before the job
   std::span<const std::string> joined;    ///< RequestFile::joined; empty: none
 };
 
-/// A line for each kind, with the first few of them; empty: nothing is at odds.
+/// Returns one line per kind of conflict, with its first few facts; empty: there is none.
 std::vector<std::string> facts_at_odds(const EditedFacts& facts);
 
 }  // namespace lancet

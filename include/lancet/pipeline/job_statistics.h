@@ -1,4 +1,4 @@
-// A job's statistics, from its options to the factors of the edited layers.
+// The statistics of a job, from its options to the factors of the edited layers.
 #pragma once
 
 #include <memory>
@@ -20,56 +20,59 @@ namespace lancet {
 
 class JobStatistics {
  public:
-  /// Does what can fail without the model's weights; corpora and files to import are looked for on root alone. `job`
-  /// and `files` outlive this; the editor must need statistics. `corpus`: the job's, where it has been read. Throws:
-  /// ConfigError when the corpus does not do; CheckpointError when files to import do not, all of them at once.
+  /// Does everything that can fail without the model's weights. Only root looks for corpora and for files to import.
+  /// `job` and `files` must outlive this; the editor must need statistics. `corpus`: the job's corpus if it has been
+  /// read already. Throws: ConfigError when the corpus is unsuitable; CheckpointError when files to import are, with
+  /// all problems at once.
   JobStatistics(const JobConfig& job, const ModelFiles& files, const Communicator& communicator,
                 std::shared_ptr<const CorpusTokens> corpus = nullptr);
-  /// Takes `layers` (ascending) in place of those that the editor changes.
+  /// Uses `layers` (ascending) in place of the layers that the editor changes.
   JobStatistics(const JobConfig& job, const ModelFiles& files, const Communicator& communicator,
                 std::vector<int64_t> layers, std::shared_ptr<const CorpusTokens> corpus = nullptr);
 
-  /// Sets, before prepare(), where what solves take is kept as long as the model lives. Without it nothing is.
+  /// Sets where the matrices that solves read are kept as long as the model lives. Call it before prepare(). Without
+  /// it, nothing is kept.
   void keep_in(std::shared_ptr<KeptMatrices> kept) { kept_ = std::move(kept); }
 
-  /// Returns the corpus, for other methods on the same statistics. Null where no corpus was read.
+  /// Returns the corpus, for other methods that use the same statistics. Null if no corpus was read.
   std::shared_ptr<const CorpusTokens> corpus() const { return corpus_; }
 
-  /// Says how much text there is, where it has been read.
+  /// Adds to `work` how much text there is, if it has been read.
   void describe(Workload& work) const;
 
-  /// Whether the cache has as many files of the kind that the editor needs as there are layers: by their names alone.
+  /// Whether the cache has as many files of the kind that the editor needs as there are layers. It only looks at their
+  /// names.
   static bool may_be_cached(const JobConfig& job, const ModelConfig& config);
-  /// Whether prepare() would find all that the editor needs in root's cache. Where that may be so, reads the bytes of
-  /// the weights that the keys depend on, of all weights where the model writes the text. On root.
+  /// Whether prepare() would find everything that the editor needs in root's cache. If that is possible, it reads the
+  /// bytes of the weights that the keys depend on, or of all weights if the model writes the text. On root.
   bool is_cached(const Checkpoint& checkpoint) const;
 
-  /// Tokens that a pass over the corpus takes. On root.
+  /// Returns the number of tokens of a pass over the corpus. On root.
   int64_t text_tokens() const { return corpus_ ? corpus_->tokens : plan_.tokens; }
 
-  /// Collective: puts what the editor needs of all layers that it changes into root's cache. `model`: not yet edited;
-  /// outlives this. `content_hash`: of its checkpoint; only `corpus: self` needs it.
-  /// Throws: CheckpointError, NumericError.
+  /// Collective. Puts into root's cache what the editor needs of all layers that it changes. `model`: not yet edited;
+  /// it must outlive this. `content_hash`: of the model's checkpoint; only `corpus: self` needs it. Throws:
+  /// CheckpointError, NumericError.
   void prepare(const CausalLM& model, const std::string& content_hash, Communicator& communicator);
 
-  /// Whether there are second moments: projections that were imported have none.
+  /// Whether there are second moments; imported projections have none.
   bool has_moments() const { return !projections_; }
 
-  /// Collective, after prepare(): puts second moments themselves, of which there must be some, into root's cache, for
-  /// moment(). Throws: CheckpointError, NumericError.
+  /// Collective. Puts the second moments themselves, which must exist, into root's cache for moment(). Call it after
+  /// prepare(). Throws: CheckpointError, NumericError.
   void prepare_moments(Communicator& communicator);
 
-  /// E[k k^T] of a layer's keys. On root, after prepare_moments().
+  /// Returns E[k k^T] of a layer's keys. On root, after prepare_moments().
   Tensor moment(int64_t layer) const;
 
-  /// What the editor works with: factors, or null spaces or curvatures where it needs those. On root, after prepare();
-  /// not beyond this.
+  /// Returns what the editor computes with: factors, or null spaces or curvatures if it needs those. On root, after
+  /// prepare(). It must not outlive this.
   LayerStatistics algebra() const;
 
   /// Returns a key of everything that the editor's statistics depend on. On root, after prepare().
   std::string content_key() const;
 
-  /// Returns the report, after prepare(). Empty but on root.
+  /// Returns the report, after prepare(). It is empty on ranks other than root.
   StatisticsReport report() const;
 
  private:

@@ -1,4 +1,4 @@
-// Asks the model for edits that stood before others were made. Defined in edit_stream.cpp.
+// Measures edits that were in force before others were made. Defined in edit_stream.cpp.
 #pragma once
 
 #include <vector>
@@ -9,8 +9,8 @@
 
 namespace lancet {
 
-/// Collective. By the protocols of `options` that need no comparison with the unedited model: all but `easyedit` and
-/// `subject`; without `side_effects`. Throws: as EvaluationPlan.
+/// Collective. Evaluates the requests with those protocols of `options` that need no comparison with the unedited
+/// model: all except `easyedit` and `subject`, and without `side_effects`. Throws: as EvaluationPlan.
 StandingMeasure measure_standing(const CausalLM& model, const ModelFiles& files, std::vector<EditRequest> requests,
                                  EvaluationOptions options, Communicator& communicator);
 

@@ -1,4 +1,4 @@
-// One method's edit of a job's requests, from its statistics to the measure after it. Writes no output.
+// Edits a job's requests with one method, from the statistics to the measure after the edit. It writes no output.
 #pragma once
 
 #include <filesystem>
@@ -19,7 +19,7 @@
 
 namespace lancet {
 
-/// What a method's edits of one model have in common: made for the first, of the unedited model.
+/// What several edits of one model with one method share. It is made from the unedited model, for the first edit.
 struct PreparedMethod {
   std::vector<std::string> contexts;
   std::optional<JobStatistics> statistics;
@@ -28,24 +28,24 @@ struct PreparedMethod {
 
 enum class MethodWork {
   kEdits,
-  kSolves,   ///< keys and residuals are there: contexts are needed for nothing
-  kRestores  ///< all edits are there: contexts and statistics are needed for nothing
+  kSolves,   ///< keys and residuals are given, so no contexts are needed
+  kRestores  ///< all edits are given, so no contexts and no statistics are needed
 };
 
 struct MethodOptions {
-  std::shared_ptr<PreparedMethod> prepared = {};  ///< an earlier run's, of the same job and model; null: none
-  /// Resolved; nullopt: nothing is written, and edited weights are rounded to full precision.
+  std::shared_ptr<PreparedMethod> prepared = {};  ///< from an earlier run of the same job and model; null: none
+  /// The resolved output options; nullopt: nothing is written, and edited weights are rounded to full precision.
   std::optional<OutputOptions> output = {};
   MethodWork work = MethodWork::kEdits;
-  std::shared_ptr<const Editor> editor = {};  ///< what edits in place of the job's method; null: that itself
+  std::shared_ptr<const Editor> editor = {};  ///< editor that replaces the job's; null: the job's method
 };
 
-/// What edit() made.
+/// The result of edit().
 struct EditedMethod {
   EditReport report;
-  /// History of an edit() that records, on root: all edits, those of earlier jobs among them.
+  /// The history, on root, if edit() records: all edits, including those of earlier jobs.
   std::optional<EditHistory> history = {};
-  std::vector<WeightHash> weight_hashes = {};  ///< hashes of the weights with all edits, where there is a history
+  std::vector<WeightHash> weight_hashes = {};  ///< hashes of the weights with all edits, if there is a history
 };
 
 struct StreamParts;
@@ -53,43 +53,43 @@ struct StreamStart;
 
 class MethodRun {
  public:
-  /// Does what can fail before any weight is read; `job` and `inputs` outlive this.
+  /// Does everything that can fail before any weight is read. `job` and `inputs` must outlive this.
   MethodRun(const JobConfig& job, EditInputs& inputs, Communicator& ranks, MethodOptions options = {});
 
-  /// Root's: of the output that the job goes on from.
+  /// Returns the edits of the output that the job continues from. On root.
   std::span<const EditRequest> earlier_edits() const {
     return earlier_ ? std::span(earlier_->requests()) : std::span<const EditRequest>();
   }
 
-  /// Collective, before the model is loaded: leaves out of work() what root's cache saves, text that is written or
-  /// read.
+  /// Collective. Removes from work() the writing or reading of text that root's cache makes unnecessary. Call it before
+  /// the model is loaded.
   void look_into_cache();
-  /// What memory is counted for.
+  /// Returns the work for which memory is counted.
   const Workload& work() const { return work_; }
-  /// Counts the stages; what comes before and after the edit is counted there too.
+  /// Returns the stopwatch of all stages; it also counts the stages before and after the edit.
   Stopwatch& stopwatch() { return stopwatch_; }
 
-  /// Collective: contexts and statistics, of the unedited model, which outlives what is prepared.
+  /// Collective. Makes contexts and statistics from the unedited model, which must outlive what is prepared.
   void prepare(const CausalLM& model);
   const std::shared_ptr<PreparedMethod>& prepared() const { return prepared_; }
 
-  /// What an edit begins after, and where it keeps what it finished.
+  /// The state from which an edit starts, and where it saves finished work.
   struct Start {
-    std::optional<std::filesystem::path> unfinished = {};  ///< folder that lasts until the job ends; nullopt: none
-    std::optional<EditHistory> after = {};                 ///< edits whose changes the transaction has
-    /// Root's: edits that are there, the first of `batches`.
+    std::optional<std::filesystem::path> unfinished = {};  ///< folder that exists until the job ends; nullopt: none
+    std::optional<EditHistory> after = {};                 ///< edits whose changes are already in the transaction
+    /// Edits that are already done: the first of `batches`. On root.
     std::optional<EditHistory> done = {};
-    std::optional<std::vector<std::vector<int64_t>>> batches = {};  ///< nullopt: by the job's schedule
-    bool records = false;                                           ///< a history of the edits is kept
+    std::optional<std::vector<std::vector<int64_t>>> batches = {};  ///< nullopt: batches follow the job's schedule
+    bool records = false;                                           ///< whether to keep a history of the edits
   };
-  /// Collective: the edit and the measure after it; the transaction then holds the change. The report lacks what comes
-  /// later: thresholds that were missed, and what stages cost.
+  /// Collective. Edits and then measures; afterwards the transaction holds the change. The report lacks what is known
+  /// only later: missed thresholds and the costs of the stages.
   EditedMethod edit(CausalLM& model, WeightTransaction& transaction, Start start);
 
-  /// Returns a context for solves alone, after prepare(). Outlives neither this nor the model.
+  /// Returns a context for solves only. Call it after prepare(). The context must not outlive this or the model.
   EditContext context(const CausalLM& model) const;
 
-  /// How the weights are written, and so are measured.
+  /// Returns the form in which the weights are written and therefore measured.
   const OutputForm& form() const { return *form_; }
 
  private:

@@ -1,4 +1,4 @@
-// A job whose edits are there as data, all of them or the first ones.
+// A job whose edits, all or the first ones, are given as data.
 #pragma once
 
 #include <functional>
@@ -12,20 +12,20 @@
 namespace lancet {
 
 struct ReplayedEdits {
-  /// Root's: its batches are the first of `batches`. nullopt: none is there.
+  /// On root: the given edits, which are the first of `batches`. nullopt: none.
   std::optional<EditHistory> history = {};
-  size_t n_replayed = 0;                           ///< batches of the history, on every rank
-  std::vector<std::vector<int64_t>> batches = {};  ///< requests of the job, in order
-  bool fits_any_base = false;                      ///< the changes are added to another base model than theirs, too
+  size_t n_replayed = 0;                           ///< number of batches in the history, on every rank
+  std::vector<std::vector<int64_t>> batches = {};  ///< requests of the job by batch, in order
+  bool fits_any_base = false;  ///< the changes may also be added to another base model than the one they were made on
 
   bool has_all() const { return n_replayed == batches.size(); }
 };
 
-/// Collective: as run_edit_job(); `job.requests` are those of all batches. Throws: ConfigError also for edits of
-/// another base model.
+/// Collective. Runs the job as run_edit_job() does, with the given edits. `job.requests` are the requests of all
+/// batches. Throws: as run_edit_job(), and ConfigError for edits of another base model.
 EditReport run_edit_job(const JobConfig& job, Communicator& communicator, ReplayedEdits given);
 
-/// Collective: loads the job's model, makes what its method needs of statistics, and lets `use` solve with them.
+/// Collective. Loads the job's model, prepares the statistics that its method needs, and lets `use` solve with them.
 /// Throws: as run_edit_job(); what `use` throws.
 void with_statistics(const JobConfig& job, Communicator& communicator,
                      const std::function<void(const EditContext& context)>& use);

@@ -1,4 +1,4 @@
-// `lancet eval --server`: an evaluation's questions, put to a server of another program. docs/push.md.
+// `lancet eval --server`: sends an evaluation's questions to a server of another program. docs/push.md.
 #pragma once
 
 #include <string>
@@ -11,11 +11,12 @@ namespace lancet {
 struct ServerToMeasure {
   ServerAccess access = {};
   std::string kind = "auto";  ///< one of server_kinds()
-  std::string adapter = {};   ///< name of an adapter; empty: as whoever names none gets it
+  std::string adapter = {};   ///< name of an adapter; empty: what requests without an adapter name get
 };
 
-/// Measures what a server answers to the same token ids, by the metrics that need no weights. job.model: its tokenizer
-/// and its config.json; weights are not read. Throws: ConfigError where no metric of the job's is left; ServerError.
+/// Measures a server's answers to the same token ids, with the metrics that need no weights. It reads the tokenizer and
+/// config.json of job.model, but no weights. Throws: ConfigError if none of the job's metrics can be measured;
+/// ServerError.
 EvalReport run_server_eval_job(const JobConfig& job, const ServerToMeasure& server);
 
 }  // namespace lancet

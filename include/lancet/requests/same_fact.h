@@ -1,5 +1,5 @@
-// Finds requests that are of one fact: the later one replaces the earlier, says it again, or contradicts it.
-// Defined in request.cpp.
+// Finds requests about the same fact: the later one replaces the earlier one, repeats it, or contradicts it. Defined in
+// request.cpp.
 #pragma once
 
 #include <cstddef>
@@ -15,40 +15,40 @@
 
 namespace lancet {
 
-/// Returns the text with runs of white space as one space, and none at the ends.
+/// Returns the text with each run of white space as one space, and none at the ends.
 std::string evenly_spaced(std::string_view text);
 
-/// The prompt with "{}" in the subject's place, evenly spaced.
+/// Returns the prompt with "{}" in place of the subject, evenly spaced.
 std::string marked_prompt(const SubjectPrompt& prompt);
 
-/// What a fact is found by, texts with runs of white space as one space: subject and prompt with the subject's place
-/// marked, and subject and relation where it has both. Requests are of one fact when they have one of these in common.
+/// Returns the keys that identify a fact, evenly spaced: subject and prompt with the subject's place marked; and
+/// subject and relation if it has both. Two requests are about the same fact if they share a key.
 std::vector<std::string> fact_keys(const EditRequest& request);
 
-/// Equal texts, one among the other's aliases, or equal ids of the data set.
+/// Whether the targets are the same: equal texts, one among the other's aliases, or equal ids in the data set.
 bool has_same_target(const EditRequest& one, const EditRequest& other);
 
-/// The latest request of each fact. Requests outlive it.
+/// The latest request of each fact. The requests must outlive it.
 class LatestFacts {
  public:
-  /// The latest of `request`'s fact; null: there is none.
+  /// Returns the latest request about the fact of `request`; null: there is none.
   const EditRequest* find(const EditRequest& request) const;
-  /// Finds likewise; `request` is the latest from now on.
+  /// Returns the same as find(), and makes `request` the latest.
   const EditRequest* replace(const EditRequest& request);
 
  private:
   std::map<std::string, const EditRequest*> latest_;
 };
 
-/// Requests of one fact with other targets: places, the earlier one first.
+/// Pairs of requests about one fact with different targets, as indices, the earlier one first.
 using RequestPairs = std::vector<std::pair<size_t, size_t>>;
 
-/// Each request with the one before it of the same fact, where the targets differ.
+/// Pairs each request with the one before it about the same fact, if the targets differ.
 RequestPairs find_contradictions(std::span<const EditRequest> requests);
 
-/// Leaves each prompt with one target once: what is measured of a later one (paraphrases, neighbours, ...) is added to
-/// the first. Those of which both have questions of several hops stay two, since each question is one of its own.
-/// RequestFile::joined names those that are gone.
+/// Keeps each prompt with one target once. What a later duplicate measures (paraphrases, neighbours, ...) is added to
+/// the first request. If both have multi-hop questions, both stay, because each question is separate.
+/// RequestFile::joined names the removed requests.
 RequestFile each_fact_once(RequestFile file);
 
 }  // namespace lancet

@@ -1,9 +1,9 @@
-// What the ranks of one job say to each other. A rank is a process with a whole model of its own (a replica, itself
-// perhaps on several devices), unless all hold one together (rank_links.h); ranks share the work by whole pieces whose
-// size the job alone fixes, so that results do not depend on their number.
-// Every function but rank(), size(), send() and receive() is collective: all ranks call the same ones in the same
-// order. Work of a rank's own never stands between two halves of a collective: it goes through `run_collectively`, so
-// that a rank that fails ends all and nobody waits for it.
+// Communication between the ranks of one job. A rank is a process with a whole model of its own (a replica, possibly on
+// several devices), unless all ranks together hold one model (rank_links.h). Ranks share the work in whole pieces. Only
+// the job determines the size of the pieces, so results do not depend on the number of ranks. All functions except
+// rank(), size(), send() and receive() are collective: all ranks call the same ones in the same order. A rank's own
+// work must never come between two halves of a collective. It goes through `run_collectively`, so that a rank that
+// fails ends all ranks and none waits for it.
 #pragma once
 
 #include <cstddef>
@@ -26,67 +26,68 @@ class Communicator {
   virtual ~Communicator() = default;
   virtual int64_t rank() const = 0;
   virtual int64_t size() const = 0;
-  /// Rank 0: the one that writes files, talks to the user and solves.
+  /// Whether this is rank 0, which writes files, talks to the user and solves.
   bool is_root() const { return rank() == 0; }
-  /// Whether piece `i` of a list that all ranks know is this rank's.
+  /// Whether piece `i` of a list that all ranks know belongs to this rank.
   bool is_mine(int64_t i) const { return i % size() == rank(); }
 
-  /// Runs `work` on every rank, then hears from all whether it went well. May stand within another `run_collectively`,
-  /// which then tells the others of what fails between its inner ones; a failure is told once. Throws: what `work`
-  /// threw, on the rank where it did; CollectiveError with the first failed rank's number, host, stage and message on
-  /// the others.
+  /// Runs `work` on every rank; afterwards every rank learns whether all succeeded. It may be nested in another
+  /// `run_collectively`; the outer one then reports failures between its inner calls. A failure is reported once.
+  /// Throws: what `work` threw, on the rank where it did; on the others CollectiveError with the first failed rank's
+  /// number, host, stage and message.
   void run_collectively(const std::string& stage, const std::function<void()>& work);
 
-  /// Runs `work` as run_collectively() does, where the job can do without it: a NumericError of any rank ends it on all
-  /// of them, and the job goes on. Returns the error's message, everywhere; nullopt when all went well. Not within
-  /// another attempt. Throws: as run_collectively() for other errors.
+  /// Runs `work` as run_collectively() does, for work that the job can do without: a NumericError on any rank ends it
+  /// on all ranks, and the job continues. Returns the error's message on every rank; nullopt if all succeeded. Attempts
+  /// cannot be nested. Throws: as run_collectively() for other errors.
   std::optional<std::string> attempt(const std::string& stage, const std::function<void()>& work);
 
-  /// Sum over ranks, in the order of ranks, on every rank: f32, f64 or int64, of equal shape everywhere, on the
-  /// tensor's own device. In place.
+  /// Sums the tensor over the ranks, in the order of the ranks, in place, on every rank: f32, f64 or int64, of equal
+  /// shape everywhere, on the tensor's own device.
   virtual void sum(Tensor& tensor) = 0;
 
-  /// What each rank gives, by rank, on every rank.
+  /// Returns the bytes of each rank, by rank, on every rank.
   virtual std::vector<std::string> gather(const std::string& bytes) = 0;
-  /// Root's, on every rank; what the others give is not looked at.
+  /// Returns root's bytes on every rank; the arguments of the others are ignored.
   virtual std::string broadcast(std::string bytes) = 0;
-  /// Root's tensor of any type and shape, bit by bit, on every rank's `device`; the others may give an undefined one.
+  /// Returns root's tensor of any type and shape, bitwise equal, on every rank's `device`. The others may pass an
+  /// undefined tensor.
   virtual Tensor broadcast(Tensor tensor, at::Device device) = 0;
   virtual void barrier() = 0;
 
-  /// Messages between two ranks arrive in the order in which they were sent. Not collective. From any thread, one at a
-  /// time for each other rank. Throws: CollectiveError when the other rank is gone.
+  /// Sends a message to one rank; messages between two ranks arrive in the order of sending. Not collective. May be
+  /// called from any thread, one at a time for each other rank. Throws: CollectiveError when the other rank is gone.
   virtual void send(int64_t rank, const RankMessage& message);
-  /// Waits for the next one. Its tensors lie on the host.
+  /// Waits for the next message. Its tensors are on the host.
   virtual RankMessage receive(int64_t rank);
-  /// The ranks that hold layers of this one's model; null: it has a whole one.
+  /// Returns the links to the ranks that hold layers of this rank's model; null: it has a whole model.
   virtual RankLinks* model_ranks() { return nullptr; }
 
  protected:
   friend class ModelRoot;
-  /// `run_collectively` is about to run work of `stage`; what this throws counts as thrown by the work.
+  /// Called before `run_collectively` runs work of `stage`. What it throws counts as thrown by the work.
   virtual void enter(const std::string& /*stage*/) {}
-  /// Why a rank's work ended early, and what its process will end with.
+  /// Why a rank's work ended early, and the exit code of its process.
   struct Failure {
     std::string message;
     ExitCode code = ExitCode::kInternal;
-    bool ends_job = true;  ///< false: it ends an attempt alone
+    bool ends_job = true;  ///< false: it only ends an attempt
   };
-  /// What another rank's failure is where it ends an attempt alone.
+  /// Another rank's failure that only ends an attempt.
   class AttemptEnded final : public NumericError {
    public:
     using NumericError::NumericError;
   };
-  /// Tells all ranks how this one fared: null when well. A rank that failed may be in another stage than the others.
-  /// Throws: CollectiveError, or AttemptEnded, for the first other rank that did not fare well; any collective does.
+  /// Tells all ranks whether this one failed: null if not. A rank that failed may be in another stage than the others.
+  /// Throws: CollectiveError, or AttemptEnded, for the first other rank that failed; any collective does.
   virtual void agree(const std::string& stage, const Failure* failure) = 0;
 
  private:
-  bool is_over_ = false;  // a failure has been told: nobody listens any more, or not before the attempt's end
+  bool is_over_ = false;  // a failure was reported: nobody listens any more, or not before the attempt's end
   bool is_attempting_ = false;
 };
 
-/// A job of one process: every collective is done at once.
+/// A job of one process: every collective is trivial.
 class SingleProcess : public Communicator {
  public:
   int64_t rank() const override { return 0; }
@@ -101,19 +102,19 @@ class SingleProcess : public Communicator {
   void agree(const std::string&, const Failure*) override {}
 };
 
-/// Returns the communicator of work that is never shared.
+/// Returns the communicator for work that is never shared.
 Communicator& alone();
 
-// Small things that ranks tell each other, in the words of the code that needs them.
+// Helpers for small values that ranks exchange.
 
-/// Collective: root's list, on every rank.
+/// Collective. Return root's list on every rank.
 std::vector<int64_t> broadcast_numbers(Communicator& communicator, const std::vector<int64_t>& numbers);
 std::vector<std::string> broadcast_texts(Communicator& communicator, const std::vector<std::string>& texts);
 
-/// Collective: each rank's list, by rank, on every rank.
+/// Collective. Returns each rank's list, by rank, on every rank.
 std::vector<std::vector<int64_t>> gather_numbers(Communicator& communicator, const std::vector<int64_t>& numbers);
 
-/// Returns those of the pieces 0 ... count - 1 that are this rank's, ascending.
+/// Returns which of the pieces 0 ... count - 1 belong to this rank, ascending.
 std::vector<size_t> own_pieces(const Communicator& communicator, size_t count);
 
 }  // namespace lancet

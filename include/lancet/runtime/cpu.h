@@ -11,13 +11,13 @@ namespace lancet {
 
 struct CpuFacts {
   std::string model;
-  int64_t cores = 0;                      ///< that the process may run on
-  std::optional<double> quota;            ///< cores' worth of time that the control group allows; nullopt: no limit
-  std::vector<std::string> instructions;  ///< those that there are of "avx2", "avx512f", "avx512_bf16", "amx_bf16"
-  int64_t threads = 0;                    ///< that torch uses
+  int64_t cores = 0;            ///< number of cores on which the process may run
+  std::optional<double> quota;  ///< CPU time that the control group allows, as a number of cores; nullopt: no limit
+  std::vector<std::string> instructions;  ///< those of "avx2", "avx512f", "avx512_bf16", "amx_bf16" that are available
+  int64_t threads = 0;                    ///< number of threads that torch uses
 };
 
-/// `root`: where /proc and /sys lie.
+/// Reads the facts. `root`: where /proc and /sys are.
 CpuFacts read_cpu(const std::filesystem::path& root = "/");
 
 }  // namespace lancet

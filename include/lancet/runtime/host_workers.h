@@ -1,6 +1,6 @@
-// Independent pieces of work, several at a time: on the host's cores, or so that each stage of a model has something to
-// do. A chain of small operations split over threads waits at each of them; one chain per thread never does, and its
-// activations stay in that core's cache.
+// Runs independent pieces of work, several at a time: on the host's cores, or so that each stage of a model is busy. If
+// threads share a chain of small operations, they wait for each other at each operation. If each thread has a chain of
+// its own, it never waits, and its activations stay in the core's cache.
 #pragma once
 
 #include <condition_variable>
@@ -13,7 +13,7 @@
 
 namespace lancet {
 
-/// Torch and the matrix library on one thread each, for this thread until the end of the scope.
+/// Sets torch and the matrix library to one thread for the calling thread, until the end of the scope.
 class OneThreadEach {
  public:
   OneThreadEach();
@@ -25,37 +25,38 @@ class OneThreadEach {
   int before_;
 };
 
-/// Torch's number of threads where this is made, for threads that are started there. Each sets it before its first
-/// product: one that does not takes the number that any thread set last, which is 1 while another one is within
-/// run_independent(), and leaves the choice to the matrix library until anybody sets one. Either changes last bits.
+/// Torch's number of threads where this object is made, for threads that are started there. Each thread must call set()
+/// before its first product. Otherwise it takes the number that any thread set last, which is 1 while another thread is
+/// within run_independent(), and it leaves the choice to the matrix library until any thread sets a number. Either
+/// changes the last bits of results.
 class SameThreads {
  public:
   SameThreads();
-  /// Sets the number for the thread that calls it.
+  /// Sets the number of threads for the calling thread.
   void set() const;
 
  private:
   int threads_;
 };
 
-/// Calls work(0) ... work(n - 1), each once, in ascending order of beginning. Where the whole model lies on the host,
-/// several run at a time, as many as torch has threads, and the operations inside of each use one thread; elsewhere as
-/// run_overlapped. `work` must not depend on the order. After an exception no new piece begins, and the first one
-/// is thrown on when all have ended.
+/// Calls work(0) ... work(n - 1), each once, started in ascending order. If the whole model is on the host, as many
+/// calls run at a time as torch has threads, and the operations inside each call use one thread; otherwise as
+/// run_overlapped(). `work` must not depend on the order. After an exception no new piece starts, and the first
+/// exception is rethrown when all pieces have ended.
 void run_independent(const Placement& placement, int64_t n, const std::function<void(int64_t)>& work);
 
-/// Runs the pieces likewise, as many at a time as the placement has batches under way: one, where the model is one
-/// stage.
+/// Runs the pieces like run_independent(), with as many at a time as the placement has batches in flight: one if the
+/// model is a single stage.
 void run_overlapped(const Placement& placement, int64_t n, const std::function<void(int64_t)>& work);
 
-/// How many pieces run_independent() has under way at a time, if there are as many.
+/// Returns the most pieces that run_independent() runs at a time.
 int64_t pieces_at_once(const Placement& placement);
 
-// A pipeline through a model's stages: several pieces of work are under way at a time, each on another stage, so that
-// the devices work side by side.
+// A pipeline through a model's stages: several pieces of work are in flight, each on another stage, so that the devices
+// work in parallel.
 
-/// The order at the stages' doors: piece i enters a stage when piece i - 1 has left it. So a stage holds one piece at a
-/// time, and works on the pieces in their order.
+/// The order in which pieces enter the stages: piece i enters a stage when piece i - 1 has left it. So a stage holds
+/// one piece at a time and processes the pieces in order.
 class StageTurns {
  public:
   StageTurns(int64_t n_stages, int64_t first_piece) : next_(static_cast<size_t>(n_stages), first_piece) {}
@@ -64,11 +65,11 @@ class StageTurns {
   friend class StageTurn;
   std::mutex mutex_;
   std::condition_variable left_;
-  std::vector<int64_t> next_;  ///< piece that may enter each stage
+  std::vector<int64_t> next_;  ///< next piece that may enter each stage
 };
 
-/// One piece's way through the stages, from the first to the last. It leaves the last when it goes out of scope, also
-/// after an error, so that nobody waits for it. Used by one thread.
+/// One piece's way through the stages, from the first to the last. Its destructor leaves the last stage, also after an
+/// error, so that no other piece waits for it. Used by one thread.
 class StageTurn {
  public:
   StageTurn(StageTurns& turns, int64_t piece) : turns_(turns), piece_(piece) {}
@@ -76,7 +77,7 @@ class StageTurn {
   StageTurn(const StageTurn&) = delete;
   StageTurn& operator=(const StageTurn&) = delete;
 
-  /// Leaves the stages before, and waits until `stage` is free. No effect where the piece has been already.
+  /// Leaves the stages before `stage`, and waits until `stage` is free. No effect if the piece has already been there.
   void enter(int64_t stage);
 
  private:
@@ -85,13 +86,14 @@ class StageTurn {
 
   StageTurns& turns_;
   int64_t piece_;
-  int64_t left_below_ = 0;  ///< stages that the piece has left
+  int64_t left_below_ = 0;  ///< number of stages that the piece has left
 };
 
-/// Calls work(i, turn) for pieces begin, begin + 1, ..., each in its turn on the model's first stage; run_layers, told
-/// of the turn (SequenceInfo::turn), takes it to the others. As many are under way as the placement says; with one, no
-/// thread is started. Ends before piece `end`, or earlier when `pause` says so after a piece: returns the first piece
-/// that has not run. After an error no new piece begins, and the first error is thrown on when all have ended.
+/// Calls work(i, turn) for pieces begin, begin + 1, ..., each in its turn on the model's first stage. run_layers()
+/// takes the turn (SequenceInfo::turn) to the other stages. The placement determines how many pieces are in flight;
+/// with one, no thread is started. It ends before piece `end`, or earlier if `pause` returns true after a piece, and
+/// returns the first piece that has not run. After an error no new piece starts, and the first error is rethrown when
+/// all pieces have ended.
 int64_t run_in_turns(const Placement& placement, int64_t begin, int64_t end,
                      const std::function<void(int64_t piece, StageTurn& turn)>& work,
                      const std::function<bool()>& pause = {});

@@ -1,4 +1,4 @@
-// What an exception is to the user.
+// What an exception means to the user.
 #pragma once
 
 #include <exception>
@@ -13,8 +13,8 @@ struct Problem {
   std::string message;
 };
 
-/// lancet's own errors as they are; memory that could not be had is the machine's, and so is what the system says of
-/// files and threads. Only what is left is a defect of lancet.
+/// Describes an exception. lancet's own errors keep their meaning. Failed allocations, and system errors about files
+/// and threads, are problems of the machine. Everything else is a bug in lancet.
 Problem problem_of(const std::exception& error);
 
 }  // namespace lancet

@@ -1,4 +1,4 @@
-// How rank 0 talks to ranks that work at its word: it asks, they answer, a question at a time.
+// How rank 0 sends requests to the other ranks and receives their answers, one request at a time.
 #pragma once
 
 #include <atomic>
@@ -12,10 +12,11 @@
 
 namespace lancet {
 
-/// Root's side. Used by several threads.
+/// Root's side of the links. Several threads may use it.
 class RankLinks {
  public:
-  /// What an answer is of a rank whose work failed; the rank then tells all why, by the next collective.
+  /// The kind of an answer from a rank whose work failed. That rank then tells all ranks the reason in the next
+  /// collective.
   static constexpr int64_t kFailed = -1;
 
   explicit RankLinks(Communicator& ranks);
@@ -24,26 +25,27 @@ class RankLinks {
   RankLinks& operator=(const RankLinks&) = delete;
 
   Communicator& ranks() const { return ranks_; }
-  /// The other ranks, whose number is ranks().size() - 1.
+  /// Returns the other ranks, of which there are ranks().size() - 1.
   std::vector<int64_t> others() const;
 
   struct Link;
 
-  /// A conversation with one rank, which nobody else talks to meanwhile. Another thread may end it.
+  /// A conversation with one rank, in which no other thread can talk to it. Another thread may end it.
   class Talk {
    public:
-    /// Waits until the rank is free. Throws: std::logic_error where this thread talks to it already.
+    /// Waits until the rank is free. Throws: std::logic_error if this thread is already talking to it.
     Talk(RankLinks& links, int64_t rank);
     Talk(Talk&& other) noexcept
         : links_(other.links_), rank_(other.rank_), link_(std::exchange(other.link_, nullptr)) {}
     Talk& operator=(Talk&&) = delete;
     ~Talk();
-    /// Says what has an answer. Throws: CollectiveError when the rank has failed or is gone, as receive() does.
+    /// Sends a message that has an answer. Throws: CollectiveError when the rank has failed or is gone, as receive()
+    /// does.
     void ask(const RankMessage& message);
-    /// Says what has none.
+    /// Sends a message without an answer.
     void tell(const RankMessage& message);
     RankMessage receive();
-    /// Whether the rank has failed or is gone, as far as is known.
+    /// Whether the rank is known to have failed or to be gone.
     bool is_over() const;
     RankMessage answer(const RankMessage& question) {
       ask(question);
@@ -59,9 +61,9 @@ class RankLinks {
     Link* link_;  ///< null: moved from
   };
 
-  /// Says `farewell` to all that are still there, after their last answers have come.
+  /// Sends `farewell` to all ranks that are still alive, after their last answers have arrived.
   void end(const RankMessage& farewell);
-  /// Whether a rank has said that its work failed.
+  /// Whether a rank has reported that its work failed.
   bool has_failed() const { return has_failed_; }
 
  private:
@@ -70,8 +72,8 @@ class RankLinks {
   std::atomic<bool> has_failed_ = false;
 };
 
-/// Rank 0 where all ranks hold one model: the job's work is its alone, and the others compute the layers that they
-/// have.
+/// The communicator of rank 0 if all ranks together hold one model: only rank 0 does the job's work, and the others
+/// compute their layers.
 class ModelRoot final : public SingleProcess {
  public:
   explicit ModelRoot(RankLinks& links) : links_(links) {}

@@ -1,4 +1,4 @@
-// What one rank says to another, beside the collectives of all.
+// Messages between two ranks, apart from the collectives of all ranks.
 #pragma once
 
 #include <cstdint>
@@ -11,25 +11,26 @@
 namespace lancet {
 
 struct RankMessage {
-  int64_t kind = 0;  ///< meaning between the two that talk
+  int64_t kind = 0;  ///< meaning of the message, as the two ranks agree
   std::vector<int64_t> numbers = {};
   std::vector<std::string> texts = {};
-  std::vector<Tensor> tensors = {};  ///< tensors of any type and shape, some perhaps undefined
+  std::vector<Tensor> tensors = {};  ///< tensors of any type and shape; some may be undefined
 };
 
-/// All of a message but the numbers in its tensors, of which it has types and shapes.
+/// Writes the head of a message: everything except the numbers in its tensors, for which it has types and shapes.
 std::string head_of(const RankMessage& message);
 
-/// The message of such a head, with tensors on the host, without values. Throws: CollectiveError for another text.
+/// Reads such a head. The message's tensors are on the host and their values are not set. Throws: CollectiveError for
+/// other text.
 RankMessage parse_head(std::string_view head);
 
-/// Reads the numbers of a message, one after another.
+/// Reads the parts of a message, one after another.
 class MessageReader {
  public:
   explicit MessageReader(const RankMessage& message) : message_(message) {}
-  /// Throws: CollectiveError when there is none left, as the next ones do.
+  /// Returns the next number. Throws: CollectiveError when there is none left, as the functions below do.
   int64_t number();
-  /// A list that was written as its length and its numbers.
+  /// Returns the next list, which was written as its length followed by its numbers.
   std::vector<int64_t> list();
   Tensor tensor();
 
@@ -39,7 +40,7 @@ class MessageReader {
   size_t next_tensor_ = 0;
 };
 
-/// Adds a list as MessageReader::list() reads it.
+/// Appends a list in the form that MessageReader::list() reads.
 void add_list(std::vector<int64_t>& numbers, const std::vector<int64_t>& list);
 
 }  // namespace lancet

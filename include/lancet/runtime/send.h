@@ -1,11 +1,12 @@
-// Small tensors from the host to where they are needed, without anybody waiting. Large ones: models/tensor_io.h.
+// Copies small tensors from the host to a device without waiting. For large ones: models/tensor_io.h.
 #pragma once
 
 #include "lancet/runtime/tensor.h"
 
 namespace lancet {
 
-/// A tensor of the host on `device`. An accelerator gets it from page-locked memory: what runs there next sees it.
+/// Copies a host tensor to `device`. An accelerator reads it from page-locked memory; work that is queued there
+/// afterwards sees the values.
 Tensor sent_to(at::Device device, const Tensor& values);
 
 }  // namespace lancet

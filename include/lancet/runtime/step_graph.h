@@ -1,5 +1,5 @@
-// Work that is the same step after step, captured once and then launched as a whole: the host launches one graph in
-// place of hundreds of kernels. Tests put an emulation in the place of CUDA's.
+// Work that repeats the same step: it is captured once and then launched as a whole, so that the host launches one
+// graph in place of hundreds of kernels. Tests replace CUDA's graphs with an emulation.
 #pragma once
 
 #include <cstdint>
@@ -12,35 +12,36 @@
 
 namespace lancet {
 
-/// Computes new tensors from ones that stay where they are, all on one device: it sends nothing there, reads nothing,
-/// writes to none of them, and leaves nothing behind but its results.
+/// Computes new tensors from tensors that keep their places, all on one device. It must not copy anything to or from
+/// the device, must not write to its inputs, and must have no effect except its results.
 using StepFunction = std::function<std::vector<Tensor>()>;
 
-/// A function's work.
+/// The captured work of a function.
 class StepGraph {
  public:
   virtual ~StepGraph() = default;
 
-  /// Does the work on what the tensors hold by then. Nobody waits.
+  /// Runs the work on the current values of the tensors. Nothing waits for it.
   virtual void replay() = 0;
 
-  /// The function's results. They hold those of the last replay, until another graph of the same StepGraphs is
-  /// replayed.
+  /// Returns the function's results. They hold the values of the last replay until another graph of the same StepGraphs
+  /// is replayed.
   virtual const std::vector<Tensor>& outputs() const = 0;
 };
 
-/// Graphs of a thread's work on one device. As long as this lives, what the thread does there runs on a stream of its
-/// own; before and after it streams wait for each other.
+/// The graphs of a thread's work on one device. As long as this object lives, the thread's work there runs on a stream
+/// of its own. When it is made and when it is destroyed, the two streams wait for each other.
 class StepGraphs {
  public:
   virtual ~StepGraphs() = default;
 
-  /// Calls the function, which does nothing on the device: it has run there before, with these shapes, so that
-  /// libraries are loaded. Graphs that live at the same time share memory. Whatever is thrown, no capture stays open.
-  /// Throws: what is_out_of_memory() knows; what the function throws of lancet's own; PlacementError for all else.
+  /// Captures the function by calling it; no kernel runs on the device. The function must have run there before with
+  /// these shapes, so that libraries are loaded. Graphs that live at the same time share memory. After any exception no
+  /// capture stays open. Throws: the errors that is_out_of_memory() recognises; lancet's own errors from the function;
+  /// PlacementError for all others.
   virtual std::unique_ptr<StepGraph> capture(const StepFunction& function) = 0;
 
-  /// Hands over a tensor that was made here and is used when this is gone.
+  /// Hands over a tensor that was made here and will be used after this object is destroyed.
   virtual void hand_over(const Tensor& tensor) = 0;
 };
 
@@ -48,12 +49,12 @@ class GraphMaker {
  public:
   virtual ~GraphMaker() = default;
 
-  /// Whether graphs of work there can be made. Asks no device.
+  /// Whether it can make graphs of work on this device. It does not ask the device.
   virtual bool serves(at::Device device) const = 0;
   virtual std::unique_ptr<StepGraphs> begin(at::Device device) = 0;
 };
 
-/// Lets `maker` make all graphs, on any device that it serves, until the scope's end.
+/// Makes all graphs with `maker`, on any device that it serves, until the end of the scope.
 class GraphMakerScope {
  public:
   explicit GraphMakerScope(GraphMaker& maker);
@@ -65,13 +66,13 @@ class GraphMakerScope {
   GraphMaker* before_;
 };
 
-/// CUDA's, or a test's.
+/// Returns the maker of graphs: CUDA's, or that of a test.
 GraphMaker& graph_maker();
 
-/// Why steps through the layers from `first_layer` on, and the head, cannot be graphs; empty: they can.
+/// Returns why steps through the layers from `first_layer` on, and the head, cannot be graphs; empty: they can.
 std::string graph_problem(const Placement& placement, int64_t first_layer);
 
-/// Throws: PlacementError with that problem.
+/// Throws: PlacementError with the text of graph_problem(), if there is one.
 void check_graphs(const Placement& placement, int64_t first_layer);
 
 }  // namespace lancet

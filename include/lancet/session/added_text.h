@@ -1,4 +1,4 @@
-// What a model adds to a prompt, as text, while its tokens come and at their end.
+// The text that a model adds to a prompt, while its tokens arrive and at their end.
 #pragma once
 
 #include <cstddef>
@@ -10,11 +10,11 @@
 
 namespace lancet {
 
-/// Returns what the text of `ids` has behind `beginning`, the text of their first ones, which may read otherwise where
-/// it ends within a character.
+/// Returns the text of `ids` after `beginning`, the text of the first ids. `beginning` may differ from the start of the
+/// whole text if it ends within a character.
 std::string added_text(const Tokenizer& tokenizer, std::span<const TokenId> ids, std::string_view beginning);
 
-/// Returns how many bytes of `text` stand before characters at its end that are not whole yet.
+/// Returns the number of bytes of `text` before any incomplete characters at its end.
 size_t whole_bytes(std::string_view text);
 
 }  // namespace lancet

@@ -1,4 +1,4 @@
-// The weights that a session's model has while it is asked.
+// The weights that a session's model uses to answer.
 #pragma once
 
 #include <functional>
@@ -7,14 +7,14 @@
 namespace lancet {
 
 enum class AskedWeights {
-  kEdited,   ///< those that the edits leave
-  kUnedited  ///< those from before the first edit
+  kEdited,   ///< the weights with all edits
+  kUnedited  ///< the weights before the first edit
 };
 
 /// Puts these weights in a session's model.
 using PutWeights = std::function<void(AskedWeights weights)>;
 
-/// Weights that take turns in a session's model.
+/// Sets of weights that take turns in a session's model.
 struct WeightsInTurns {
   std::vector<AskedWeights> weights = {};
   PutWeights put = {};

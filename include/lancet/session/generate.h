@@ -1,4 +1,4 @@
-// Prompts that a model continues, as texts.
+// Continues prompts with a model, as text.
 #pragma once
 
 #include <cstdint>
@@ -21,15 +21,15 @@ namespace lancet {
 /// How prompts are continued.
 struct GenerateTextOptions {
   SamplingOptions sampling = {};
-  int64_t tokens = *GenerateSpec::kTokens.fallback;    ///< new ones at most
-  int64_t samples = *GenerateSpec::kSamples.fallback;  ///< continuations of each prompt
-  int64_t first_prompt = 0;  ///< the number of the first one among all, by which random numbers go
+  int64_t tokens = *GenerateSpec::kTokens.fallback;    ///< most new tokens
+  int64_t samples = *GenerateSpec::kSamples.fallback;  ///< number of continuations of each prompt
+  int64_t first_prompt = 0;  ///< index of the first prompt among all prompts, on which random numbers depend
 };
 
-/// How a key is written where it was given: "--top-k".
+/// Returns how the user wrote a key: "--top-k".
 using Spelling = std::function<std::string(std::string_view key)>;
 
-/// Reads what was given of GenerateSpec. Throws: ConfigError, also for what would change nothing.
+/// Reads the given options of GenerateSpec. Throws: ConfigError, also for options that would have no effect.
 GenerateTextOptions parse_generate_options(const ConfigTree& given, const Spelling& spelt);
 
 struct Answer {
@@ -39,21 +39,22 @@ struct Answer {
 
 class TextGenerator {
  public:
-  /// `files` outlives this. `chat`: what prompts are wrapped in.
+  /// `files` must outlive this. `chat`: the template that wraps prompts.
   explicit TextGenerator(const ModelFiles& files, std::optional<ChatTemplate> chat = {})
       : files_(files), chat_(std::move(chat)) {}
 
-  /// Throws: ConfigError for a prompt without tokens, or one that leaves no room for `tokens` more.
+  /// Returns the ids of a prompt. Throws: ConfigError for a prompt without tokens, or one that leaves no room for
+  /// `tokens` more.
   std::vector<TokenId> prompt_ids(const std::string& prompt, int64_t tokens) const;
 
-  /// `model`: loaded from the files. All samples of the first prompt, then those of the next. `on_text` is told of new
-  /// text, where there is one row. Throws: as prompt_ids().
+  /// Continues the prompts. Returns all samples of the first prompt, then those of the next. `model`: loaded from the
+  /// files. `on_text` receives new text if there is only one row. Throws: as prompt_ids().
   std::vector<Answer> answer(const CausalLM& model, std::span<const std::string> prompts,
                              const GenerateTextOptions& options,
                              const std::function<void(const std::string&)>& on_text = {}) const;
 
-  /// The prompt by each of these weights, a token by each in turn: the answers that answer() gives by them alone.
-  /// Throws: as prompt_ids(), and what `turns.put` throws.
+  /// Continues the prompt with each of these weights, in turns of one token. Each result equals answer() with these
+  /// weights alone. Throws: as prompt_ids(), and what `turns.put` throws.
   void answer_in_turns(const CausalLM& model, const WeightsInTurns& turns, const std::string& prompt,
                        const GenerateTextOptions& options,
                        const std::function<void(AskedWeights, const std::string&)>& on_text) const;

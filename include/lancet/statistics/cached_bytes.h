@@ -1,4 +1,4 @@
-// How much of the disk statistics take.
+// How much disk space statistics take.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace lancet {
 
-/// What the cache keeps for one layer: moments in f64, which imported ones need not, and half of that for what solves
-/// need.
+/// Returns the bytes that the cache keeps for one layer: the moments in f64, except for imported ones, and half as much
+/// for what solves need.
 inline int64_t cached_bytes(const StatisticsOptions& options, KeyShape keys) {
   const int64_t bytes_an_entry = options.from == StatisticsFrom::kImport ? 4 : 12;
   return bytes_an_entry * keys.moments();

@@ -1,5 +1,5 @@
-// What solves need of covariances, kept on disk beside them: made once of a layer's moments, which are then not read
-// again.
+// What solves need from covariances. It is computed once from a layer's moments and kept on disk beside them; the
+// moments are then not read again.
 #pragma once
 
 #include <cstdint>
@@ -20,26 +20,26 @@ namespace lancet {
 class MatrixFile;
 struct MatrixKind;
 
-/// What is known of the moments that a layer's file was made of.
+/// Facts about the moments from which a layer's file was made.
 struct MomentFacts {
-  int64_t tokens = 0;        ///< that they were taken over
+  int64_t tokens = 0;        ///< number of tokens of the moments
   double mean_diagonal = 0;  ///< trace(C) / n, without a ridge
 };
 
 class DerivedStore {
  public:
-  /// `moments`, `placement` and `config` (the model's) outlive the store. `cache`: the folder.
+  /// `moments`, `placement` and `config` (the model's) must outlive the store. `cache`: the folder.
   DerivedStore(MomentSource& moments, const Placement& placement, const ModelConfig& config,
                std::filesystem::path cache)
       : moments_(moments), placement_(placement), config_(config), cache_(std::move(cache)) {}
   virtual ~DerivedStore() = default;
 
-  /// Sets where what was read is kept from now on. Without it every load reads its file.
+  /// Sets the owner that keeps loaded matrices from now on. Without it every load reads its file.
   void keep_in(std::shared_ptr<KeptMatrices> kept) { kept_ = std::move(kept); }
 
-  /// Collective: makes those of `layers` (ascending) that root's cache lacks, or has damaged, one at a time. What is
-  /// made is root's alone, and so is everything below.
-  /// Throws: CheckpointError; NumericError when a covariance does not allow it, with what would.
+  /// Collective. Makes the files of those `layers` (ascending) that are missing or damaged in root's cache, one at a
+  /// time. Only root has what is made, and only root may call the functions below. Throws: CheckpointError;
+  /// NumericError when a covariance does not allow it, with a remedy.
   void prepare(std::span<const int64_t> layers, Communicator& communicator);
 
   MomentFacts facts(int64_t layer) const;
@@ -47,23 +47,23 @@ class DerivedStore {
 
   /// Whether the last prepare() found the layer's file.
   bool from_cache(int64_t layer) const { return !made_.contains(layer); }
-  /// Whether the last prepare() did without making the layer's moments.
+  /// Whether the last prepare() did not have to compute the layer's moments.
   bool moments_from_cache(int64_t layer) const { return from_cache(layer) || moments_.from_cache(layer); }
-  /// Seconds in which the last prepare() made moments.
+  /// Returns the seconds that the last prepare() spent on computing moments.
   double collect_seconds() const { return collect_seconds_; }
 
  protected:
   virtual void make(int64_t layer) const = 0;
-  /// What the files hold.
+  /// Returns the kind of matrix that the files hold.
   virtual const MatrixKind& kind() const = 0;
-  /// Writes the facts so that facts() finds them again in a file.
+  /// Writes the facts so that facts() can read them from a file.
   static Metadata to_metadata(const MomentFacts& facts);
 
   MatrixFile open(int64_t layer) const;
-  /// The matrix of the layer's file on its solve device, as MatrixFile::load() has it: only to be read.
+  /// Returns the matrix of the layer's file on its solve device, as MatrixFile::load() returns it. Do not write to it.
   Tensor load_matrix(int64_t layer) const;
 
-  /// Sizes of the moments.
+  /// Returns the sizes of the moments.
   virtual KeyShape shape_of(int64_t layer) const { return config_.key_shape(layer); }
   at::Device device_of(int64_t layer) const { return placement_.solve_device(layer); }
 
@@ -73,7 +73,7 @@ class DerivedStore {
   std::filesystem::path cache_;
 
  private:
-  /// Whether the layer's file is there and whole; one that is not is named in a warning.
+  /// Whether the layer's file exists and is intact; a damaged file gives a warning with its name.
   bool has(int64_t layer) const;
   FileMatrix place_of(int64_t layer) const;
 
@@ -82,11 +82,12 @@ class DerivedStore {
   double collect_seconds_ = 0;
 };
 
-// Cholesky factors of covariances, kept on disk beside them: a covariance is factored once for each ridge, and not read
-// again. Read into memory rather than mapped, since a mapped file that is cut ends the process, and since what is used
-// is then what has been checked; stored as a packed triangle, which takes half the disk and half the time.
+// Cholesky factors of covariances, kept on disk beside them: a covariance is factored once per ridge and not read
+// again. The file is read into memory rather than mapped, for two reasons: a mapped file that is cut short ends the
+// process, and the data in use must be the data that was checked. It is stored as a packed triangle, which takes half
+// the disk space and half the time.
 
-/// <cache>/<content key of the moments>.factor-<ridge>.safetensors.
+/// Returns <cache>/<content key of the moments>.factor-<ridge>.safetensors.
 std::filesystem::path factor_file(const std::filesystem::path& cache, const std::string& content_key, double ridge);
 
 class FactorStore final : public DerivedStore {
@@ -96,8 +97,8 @@ class FactorStore final : public DerivedStore {
               double ridge)
       : DerivedStore(moments, placement, config, std::move(cache)), ridge_(ridge) {}
 
-  /// L [F, F] f64, column-major, on the layer's solve device; C + ridge = L L^T. After prepare(). Throws:
-  /// CheckpointError when the cache file has been damaged since.
+  /// Loads L [F, F] f64, column-major, on the layer's solve device, with C + ridge = L L^T. Call it after prepare().
+  /// Throws: CheckpointError when the cache file has been damaged since.
   Tensor load(int64_t layer) const;
   std::filesystem::path cache_file(int64_t layer) const override {
     return factor_file(cache_, moments_.content_key(layer), ridge_);
@@ -110,15 +111,16 @@ class FactorStore final : public DerivedStore {
   double ridge_;
 };
 
-// The Cholesky factor of a layer's covariance, which every ridge solve on that layer begins with.
+// The Cholesky factor of a layer's covariance, with which every ridge solve on that layer begins.
 
-/// L of C + ridge * (trace(C) / F) * I = L L^T: [F, F] f64, column-major, as LAPACK wants it. `covariance` makes C
-/// [F, F] f64, or of experts its blocks [E, W, W], and so is L: it is factored in its own memory, so that no second
-/// matrix of that size exists, and is asked for again only to say why it has no factor. Throws: NumericError naming
-/// `where`, the expert, the smallest eigenvalue and the statistics.ridge that would make C definite.
+/// Computes L with C + ridge * (trace(C) / F) * I = L L^T: [F, F] f64, column-major, as LAPACK needs it. `covariance`
+/// makes C [F, F] f64, or with experts its blocks [E, W, W]; L then has the same form. C is factored in its own memory,
+/// so that no second matrix of that size exists; `covariance` is called again only to explain a failure. Throws:
+/// NumericError that names `where`, the expert, the smallest eigenvalue, and the statistics.ridge that would make C
+/// positive definite.
 Tensor factor_covariance(const std::function<Tensor()>& covariance, double ridge, const std::string& where);
 
-/// trace(C) / F of a covariance, or of one's blocks.
+/// Returns trace(C) / F of a covariance or of its blocks.
 double mean_diagonal(const Tensor& moments);
 
 }  // namespace lancet

@@ -1,5 +1,6 @@
-// Projection matrices that AlphaEdit's public code (and EasyEdit's) computed: `null_space_project.pt`, one tensor
-// [layers, n, n] f32 by torch.save, P = U U^T of the null space's basis U for each edited layer, ascending.
+// Projection matrices that the public code of AlphaEdit (and of EasyEdit) computed: `null_space_project.pt`, one tensor
+// [layers, n, n] f32 from torch.save. For each edited layer, ascending, it holds P = U U^T, where U is a basis of the
+// null space.
 #pragma once
 
 #include <cstdint>
@@ -19,23 +20,22 @@ namespace lancet {
 
 class ImportedNullSpaces {
  public:
-  /// `layers`: ascending, one matrix each. `config`: the model's. Looks at no file: only root need have
-  /// it.
+  /// `layers`: ascending, one matrix each. `config`: the model's. Reads no file: only root must have it.
   ImportedNullSpaces(std::filesystem::path file, std::span<const int64_t> layers, const ModelConfig& config);
 
-  /// Reads all of the file, for its CRC-32. Throws: CheckpointError when it is damaged, no tensor of torch.save, or not
-  /// one of these layers and sizes.
+  /// Reads the whole file to check its CRC-32. Throws: CheckpointError when it is damaged, is not a tensor of
+  /// torch.save, or does not have these layers and sizes.
   void check() const;
 
-  /// Sets where what was read is kept from now on. Without it every load reads the file.
+  /// Sets the owner that keeps loaded matrices from now on. Without it every load reads the file.
   void keep_in(std::shared_ptr<KeptMatrices> kept) { kept_ = std::move(kept); }
 
-  /// P itself, on the layer's solve device; f64; only to be read. Throws: CheckpointError as check() does, and when P
-  /// is no orthogonal projection: not finite, not symmetric, P P other than P, a rank of 0 or n.
+  /// Loads P itself, f64, on the layer's solve device. Do not write to it. Throws: CheckpointError as check() does, and
+  /// when P is not an orthogonal projection: not finite, not symmetric, P P unequal to P, or a rank of 0 or n.
   NullSpace load(int64_t layer, const Placement& placement) const;
 
   const std::filesystem::path& file() const { return file_; }
-  /// hash_of_bytes().
+  /// Returns hash_of_bytes() of the file.
   const std::string& file_hash() const;
 
  private:

@@ -1,4 +1,4 @@
-// Moments from files of other tools, one for each layer.
+// Moments from files of other tools, one file per layer.
 #pragma once
 
 #include <filesystem>
@@ -9,18 +9,18 @@
 
 namespace lancet {
 
-/// Mark in the name of a file where the layer's number goes.
+/// The mark in a file name that stands for the layer's number.
 inline constexpr std::string_view kLayerPlace = "{}";
 
 class ImportedStatistics final : public MomentSource {
  public:
-  /// `pattern`: a path with "{}". `config`: the model's. Looks at no file: only root need have them.
-  /// Throws: ConfigError for layers with experts, of whose moments there are no such files.
+  /// `pattern`: a path with "{}". `config`: the model's. Reads no file: only root must have them. Throws: ConfigError
+  /// for layers with experts, for whose moments no such files exist.
   ImportedStatistics(const std::filesystem::path& pattern, std::span<const int64_t> layers, const ModelConfig& config,
                      MomentSide side = MomentSide::kKeys);
 
-  /// Reads no matrix.
-  /// Throws: CheckpointError with every layer's problem at once: the file is missing, or check_moments() refuses it.
+  /// Checks the files without reading a matrix. Throws: CheckpointError with the problems of all layers at once: the
+  /// file is missing, or check_moments() refuses it.
   void check() const;
 
   std::string content_key(int64_t layer) const override;
@@ -29,14 +29,14 @@ class ImportedStatistics final : public MomentSource {
   bool from_cache(int64_t) const override { return false; }
 
   const std::filesystem::path& file(int64_t layer) const { return files_.at(layer); }
-  /// hash_of_bytes().
+  /// Returns hash_of_bytes() of the layer's file.
   std::string file_hash(int64_t layer) const;
 
  private:
   std::string_view option_;
   int64_t size_;
   std::map<int64_t, std::filesystem::path> files_;
-  mutable std::map<int64_t, std::string> hashes_;  // gigabytes are read for each: once
+  mutable std::map<int64_t, std::string> hashes_;  // cached, because each hash reads gigabytes
 };
 
 }  // namespace lancet

@@ -1,6 +1,6 @@
-// The matrices that solves take from files, kept where solves are computed from one batch or edit to the next: on the
-// solving device, or page-locked on the host where the device has no room. One such owner serves one model, for as long
-// as a run or a session lasts. Defined in derived_store.cpp.
+// Keeps the matrices that solves read from files in memory from one batch or edit to the next: on the solving device,
+// or page-locked on the host if the device has no room. One such owner serves one model, as long as a run or a session
+// lasts. Defined in derived_store.cpp.
 #pragma once
 
 #include <cstdint>
@@ -16,39 +16,39 @@
 
 namespace lancet {
 
-/// Which matrix, and where it is solved with.
+/// A matrix in a file, and the device on which it is used.
 struct FileMatrix {
   std::filesystem::path file;
-  int64_t part = 0;  ///< which of the file's matrices
+  int64_t part = 0;  ///< index of the matrix in the file
   at::Device device;
 };
 
 class KeptMatrices {
  public:
-  /// Bytes that may be kept on each device; elsewhere nothing is.
+  /// The bytes that may be kept on each device; on other devices nothing is kept.
   using Room = std::vector<std::pair<at::Device, int64_t>>;
-  /// Reads the matrix from its file, onto the host or the solving device, and checks it.
+  /// Reads the matrix from its file to the host or the solving device, and checks it.
   using Read = std::function<Tensor()>;
 
-  /// Sets the room, in which nothing is kept yet; without it nothing ever is.
+  /// Sets the room, which is empty at first. Without it nothing is ever kept.
   void set_room(Room room) { room_ = std::move(room); }
 
-  /// The matrix on its device, with the strides that `read` gave it: only to be read. It is read where it is not kept,
-  /// or where the file has changed since. A room that is full keeps what is asked for again and again: only what was
-  /// not asked for since this matrix was last asked for makes place, the least recently used first. From any thread.
-  /// Throws: CheckpointError where the file is absent; as `read`.
+  /// Returns the matrix on its device, with the strides that `read` gave it. Do not write to it. It is read if it is
+  /// not kept, or if the file has changed since. If the room is full, matrices that are used again and again stay: a
+  /// matrix may be evicted only if it was not requested since the last request for the new one, the least recently used
+  /// first. Thread-safe. Throws: CheckpointError if the file is absent; as `read`.
   Tensor matrix(const FileMatrix& place, const Read& read);
 
-  /// Sees to it that the file, as it is, was found whole once: by matrix(), where it would keep a matrix of so many
-  /// bytes, else by `check`. From any thread. Throws: as matrix() and `check`.
+  /// Validates the current file once: with matrix() if that would keep a matrix of `bytes` bytes, else with `check`.
+  /// Thread-safe. Throws: as matrix() and `check`.
   void check(const FileMatrix& place, int64_t bytes, const Read& read, const std::function<void()>& check);
 
-  /// Matrices read so far.
+  /// Returns the number of matrices read so far.
   int64_t reads() const { return reads_; }
-  /// Bytes that are kept on a device; page-locked ones are the host's.
+  /// Returns the bytes that are kept on a device; page-locked ones count for the host.
   int64_t kept_bytes(at::Device device) const;
 
-  /// What the host takes for a page-locked matrix: torch locks powers of two.
+  /// Returns the host memory that a page-locked matrix takes: torch locks powers of two.
   static int64_t locked_bytes(int64_t bytes);
 
  private:
@@ -56,8 +56,8 @@ class KeptMatrices {
   struct Entry {
     FileIdentity file;   ///< the file as it was when it was checked
     Tensor matrix = {};  ///< undefined: not kept
-    int64_t bytes = 0;   ///< bytes of the room that it lies in
-    int64_t asked = 0;   ///< the clock when it was last asked for; 0: never
+    int64_t bytes = 0;   ///< bytes that it takes of the room
+    int64_t asked = 0;   ///< time of the last request on the internal clock; 0: never
   };
 
   bool has_room(const FileMatrix& place, int64_t bytes) const;

@@ -1,4 +1,4 @@
-// Null spaces of covariances, kept on disk: the eigenvectors are found once for each rule.
+// Null spaces of covariances, kept on disk: the eigenvectors are computed once per rule.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace lancet {
 
-/// <cache>/<content key of the moments>.null-space-<threshold>.safetensors, or .null-space-share-<share>.
+/// Returns <cache>/<content key of the moments>.null-space-<threshold>.safetensors, or .null-space-share-<share>.
 std::filesystem::path null_space_file(const std::filesystem::path& cache, const std::string& content_key,
                                       const NullSpaceRule& rule);
 
@@ -20,10 +20,10 @@ class NullSpaceStore final : public DerivedStore {
                  std::filesystem::path cache, const NullSpaceRule& rule)
       : DerivedStore(moments, placement, config, std::move(cache)), rule_(rule) {}
 
-  /// Loads the layer's null space, on its solve device. After prepare(). Throws: CheckpointError when the cache file
-  /// has been damaged since.
+  /// Loads the layer's null space on its solve device. Call it after prepare(). Throws: CheckpointError when the cache
+  /// file has been damaged since.
   NullSpace load(int64_t layer) const;
-  /// Returns NullSpace::below alone.
+  /// Returns NullSpace::below without loading the basis.
   double below(int64_t layer) const;
   std::filesystem::path cache_file(int64_t layer) const override {
     return null_space_file(cache_, moments_.content_key(layer), rule_);

@@ -10,7 +10,7 @@
 
 namespace lancet {
 
-/// <cache>/<content key of the moments>.spectrum.safetensors.
+/// Returns <cache>/<content key of the moments>.spectrum.safetensors.
 std::filesystem::path spectrum_file(const std::filesystem::path& cache, const std::string& content_key);
 
 class SpectrumStore final : public DerivedStore {
@@ -19,8 +19,8 @@ class SpectrumStore final : public DerivedStore {
                 std::filesystem::path cache, MomentSide side)
       : DerivedStore(moments, placement, config, std::move(cache)), side_(side) {}
 
-  /// Loads the layer's spectrum, on its solve device; only to be read. After prepare(). Throws: CheckpointError when
-  /// the cache file has been damaged since.
+  /// Loads the layer's spectrum on its solve device. Do not write to it. Call it after prepare(). Throws:
+  /// CheckpointError when the cache file has been damaged since.
   MomentSpectrum load(int64_t layer) const;
   std::filesystem::path cache_file(int64_t layer) const override {
     return spectrum_file(cache_, moments_.content_key(layer));

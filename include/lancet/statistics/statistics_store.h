@@ -1,4 +1,4 @@
-// Second moments kept on disk under a key made of everything that they depend on.
+// Second moments that are kept on disk under a key of everything that they depend on.
 #pragma once
 
 #include <cstdint>
@@ -14,21 +14,23 @@
 
 namespace lancet {
 
-/// The text that moments are taken over: known by its key, read (or sampled) only when a covariance is missing.
+/// The text from which moments are computed. It is identified by its key, and read (or sampled) only when a covariance
+/// is missing.
 struct StatisticsText {
-  std::string content_key;                          ///< root's
-  std::function<CorpusTokens(Communicator&)> read;  ///< collective; the same on every rank
-  int64_t tokens = 0;                               ///< root's; of text that ends early fewer; 0: not known
-  std::string making = {};  ///< what comes before the pass over it, for people: "the model writes ..."; empty: nothing
+  std::string content_key;                          ///< on root
+  std::function<CorpusTokens(Communicator&)> read;  ///< collective; gives the same text on every rank
+  int64_t tokens = 0;       ///< on root: number of tokens; fewer if the text ends early; 0: unknown
+  std::string making = {};  ///< description for people of the work before the pass: "the model writes ..."; empty: none
 };
 
-/// A corpus that root has read; borrowed.
+/// Returns the text of a corpus that root has read. The corpus is borrowed.
 StatisticsText text_of(const CorpusTokens& corpus);
 
-/// Names moments in the cache, by everything that they depend on: gradients on every weight.
+/// Makes the cache keys of moments from everything that they depend on. Moments of gradients depend on every weight.
 class CovarianceKeys {
  public:
-  /// `checkpoint` and `config` outlive this; `dtype` and `quantise_rule`: how the model has its weights.
+  /// `checkpoint` and `config` must outlive this; `dtype` and `quantise_rule`: the type and quantisation of the model's
+  /// weights.
   CovarianceKeys(std::string text_key, const Checkpoint& checkpoint, const ModelConfig& config, at::ScalarType dtype,
                  QuantiseRule quantise_rule)
       : text_key_(std::move(text_key)),
@@ -44,33 +46,35 @@ class CovarianceKeys {
   const ModelConfig& config_;
   at::ScalarType dtype_;
   QuantiseRule quantise_rule_;
-  mutable std::map<std::string, std::string> weight_hashes_;  // by stored name; every layer's key needs many of them
+  mutable std::map<std::string, std::string>
+      weight_hashes_;  // by stored name; cached because every layer's key needs many of them
 };
 
-/// Moments of one side from root's cache, or collected by all ranks and put there by root.
+/// Moments of one side, from root's cache, or collected by all ranks and put there by root.
 class StatisticsStore final : public MomentSource {
  public:
-  /// `checkpoint` is where the model's weights came from: its bytes are part of the cache's keys. `cache`: the folder.
+  /// `checkpoint`: the one from which the model's weights were loaded; its bytes are part of the cache's keys. `cache`:
+  /// the folder.
   StatisticsStore(const CausalLM& model, const Checkpoint& checkpoint, StatisticsText text, std::filesystem::path cache,
                   MomentSide side = MomentSide::kKeys);
   StatisticsStore(const CausalLM& model, const Checkpoint& checkpoint, const CorpusTokens& corpus,
                   std::filesystem::path cache, MomentSide side = MomentSide::kKeys)
       : StatisticsStore(model, checkpoint, text_of(corpus), std::move(cache), side) {}
 
-  /// Seconds between saves of a pass under way; see PartialSums. 0: after every chunk.
+  /// Sets the seconds between saves of a running pass; see PartialSums. 0: after every chunk.
   void save_every(double seconds) { save_every_s_ = seconds; }
 
   /// Returns the key of the layer's moments. On root.
   std::string content_key(int64_t layer) const override { return keys_.of(layer, side_); }
-  /// Collects the layers that the cache lacks, or has damaged, in one pass.
-  /// Throws: CheckpointError when the cache cannot be written.
+  /// Collects the layers that are missing or damaged in the cache, in one pass. Throws: CheckpointError when the cache
+  /// cannot be written.
   void prepare(std::span<const int64_t> layers, Communicator& communicator) override;
   /// Loads the layer's covariance on its solve device. Throws: CheckpointError when the cache file has been damaged
   /// since prepare().
   Covariance load(int64_t layer) const override;
   bool from_cache(int64_t layer) const override { return !collected_.contains(layer); }
 
-  /// Cache file of a layer: <cache>/<content key>.safetensors.
+  /// Returns the cache file of a layer: <cache>/<content key>.safetensors.
   std::filesystem::path cache_file(int64_t layer) const;
 
  private:

@@ -1,4 +1,4 @@
-// `lancet eval` and `lancet stats`: parts of an edit job on their own.
+// `lancet eval` and `lancet stats`: parts of an edit job that run alone.
 #pragma once
 
 #include <filesystem>
@@ -19,8 +19,8 @@ struct MeasuredServer {
   std::string address = {};
   std::string kind = {};
   std::string version = {};
-  std::string model = {};                                              ///< name that it gives the model
-  std::string adapter = {};                                            ///< that was asked; empty: none by name
+  std::string model = {};    ///< the server's name of the model
+  std::string adapter = {};  ///< adapter that was asked; empty: no adapter was named
   std::vector<std::pair<std::string, std::string>> not_measured = {};  ///< protocol, or "side_effects" -> why
 };
 
@@ -30,19 +30,19 @@ struct EvalReport {
   Evaluation evaluation;
   std::string content_hash;  ///< hash of the model; empty: a server was measured
   std::filesystem::path baseline_folder;
-  std::optional<Evaluation> baseline;  ///< evaluation of the same questions, on another model
+  std::optional<Evaluation> baseline;  ///< evaluation of another model on the same questions
   std::string baseline_hash;
   std::optional<MeasuredServer> server;
 };
 
-/// Collective. Measures the job's requests on the model as it is; every rank gets the whole. `baseline`: a model that
-/// is measured first and compared with, one model in memory at a time; empty: none. Throws: ConfigError for a baseline
-/// with another tokenizer, or another head when a KL is asked for.
+/// Collective. Measures the job's requests on the model without editing it; every rank gets the whole result.
+/// `baseline`: another model that is measured first for comparison, with one model in memory at a time; empty: none.
+/// Throws: ConfigError for a baseline with another tokenizer, or with another head when a KL is requested.
 EvalReport run_eval_job(const JobConfig& job, const std::filesystem::path& baseline, Communicator& communicator);
 std::string to_json(const EvalReport& report, const JobConfig& job);
 
-/// Collective. Puts what the job's editor needs into root's cache: covariances and their factors. The report is root's,
-/// empty elsewhere.
+/// Collective. Puts what the job's editor needs into root's cache: covariances and their factors. Returns the report on
+/// root, and an empty one elsewhere.
 StatisticsReport run_statistics_job(const JobConfig& job, Communicator& communicator);
 std::string to_json(const StatisticsReport& report);
 

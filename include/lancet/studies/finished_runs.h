@@ -1,6 +1,6 @@
-// What a study has finished before its output is whole: each run's result as text, kept beside the output until then,
-// so that the same command goes on after a stop of any kind. A run is found again only by all that its result depends
-// on.
+// Keeps the finished runs of a study until its output is complete. Each run's result is saved as text beside the
+// output, so that the same command continues after any interruption. A run is used again only if everything that its
+// result depends on is the same.
 #pragma once
 
 #include <cstdint>
@@ -17,21 +17,22 @@
 
 namespace lancet {
 
-/// Where a study keeps its finished runs, and who is told of them.
+/// Where a study keeps its finished runs, and a callback for them.
 struct KeptRuns {
-  std::filesystem::path folder = {};                          ///< unfinished_folder(output); empty: none is kept
-  std::function<void(const std::string& name)> on_kept = {};  ///< told of a run that is kept, now or by an earlier run
+  std::filesystem::path folder = {};  ///< unfinished_folder(output); empty: no run is kept
+  /// Called for each kept run, whether it finished now or in an earlier command.
+  std::function<void(const std::string& name)> on_kept = {};
 };
 
 class FinishedRuns {
  public:
   explicit FinishedRuns(KeptRuns kept) : kept_(std::move(kept)) {}
 
-  /// Returns the text that was kept of the run with this key; nullopt: there is none. A file that is damaged is named
-  /// in a warning, and not used. `name`: what the run is called.
+  /// Returns the saved text of the run with this key; nullopt: there is none. A damaged file gives a warning with its
+  /// name and is not used. `name`: the name of the run.
   std::optional<std::string> find(const std::string& key, const std::string& name) const;
-  /// Throws: CheckpointError when the disk refuses; ConfigError when something that is not lancet's has the folder's
-  /// name.
+  /// Saves a run. Throws: CheckpointError when the disk refuses; ConfigError when something that is not lancet's has
+  /// the folder's name.
   void keep(const std::string& key, const std::string& text, const std::string& name) const;
 
  private:
@@ -41,7 +42,7 @@ class FinishedRuns {
   KeptRuns kept_;
 };
 
-/// What every run of a study has in common, as far as its result depends on it.
+/// What all runs of a study share, as far as their results depend on it.
 struct StudySetting {
   std::string weights = {};                 ///< content hash of the model's checkpoint
   std::string config_json = {};             ///< text of its config.json
@@ -49,20 +50,20 @@ struct StudySetting {
   std::vector<std::string> questions = {};  ///< what the evaluation asks
 };
 
-/// Key of a run: of the setting, the resolved job (but for where its output goes), the requests, the version of lancet,
-/// and the size and time of every file that the job names.
+/// Returns the key of a run, made from the setting, the resolved job (except the place of its output), the requests,
+/// the version of lancet, and the size and time of every file that the job names.
 std::string run_key(const StudySetting& setting, const ConfigTree& resolved, std::span<const EditRequest> requests);
 
-/// Counts the runs of a study, and says how long the others take by what those so far took.
+/// Counts the runs of a study, and estimates from the past runs how long the remaining ones take.
 class RunsLeft {
  public:
   explicit RunsLeft(int64_t total) : total_(total) {}
 
   void begin_run() { begun_ = stage_now(); }
   void end_run();
-  /// A run that an earlier command had finished.
+  /// Counts a run that an earlier command finished.
   void skip_run() { ++skipped_; }
-  /// "2 of 3 runs done, about 1 min 20 s left".
+  /// Returns "2 of 3 runs done, about 1 min 20 s left".
   std::string text() const;
 
  private:

@@ -1,7 +1,6 @@
-// `lancet tune`: an editor's options for a model, found on requests of their own by successive halving. Source:
-// Jamieson and Talwalkar, arXiv 1502.07943: every round runs the choices that are left on more requests and keeps the
-// better ones. A trial that ends is kept until the whole is done; then nothing is left behind but statistics in the
-// cache.
+// `lancet tune`: finds an editor's options for a model by successive halving on separate requests. Source: Jamieson and
+// Talwalkar, arXiv 1502.07943: every round runs the remaining choices on more requests and keeps the better ones.
+// Finished trials are kept until the whole study is done; after that only statistics in the cache remain.
 #pragma once
 
 #include <optional>
@@ -15,40 +14,41 @@
 
 namespace lancet {
 
-/// A choice of values on the first requests.
+/// The score of a choice of values on the first `requests` requests.
 struct TrialScore {
   int64_t requests = 0;
   double objective = 0;                            ///< score in [0, 1]
-  std::vector<std::pair<std::string, double>> of;  ///< the metrics that it is the harmonic mean of
+  std::vector<std::pair<std::string, double>> of;  ///< the metrics; the score is their harmonic mean
 };
 
 struct Trial {
-  std::vector<std::pair<std::string, ConfigTree>> choice;  ///< dotted keys of editor; empty: as the job says
-  std::vector<TrialScore> scores;                          ///< scores of each round that it took part in
-  std::string failure;                                     ///< why it lost with no score; empty: it has one
+  /// Values by dotted key of editor; empty: the job's own values.
+  std::vector<std::pair<std::string, ConfigTree>> choice;
+  std::vector<TrialScore> scores;  ///< scores of the rounds that it took part in
+  std::string failure;             ///< why it was dropped without a score; empty: it has a score
 };
 
 struct TuneReport {
-  std::string model;  ///< its folder's name
+  std::string model;  ///< name of the model's folder
   ModelFacts facts;
   std::vector<TrialScore> before;  ///< scores of the unedited model, for each round
   std::vector<Trial> trials;       ///< the best first
-  ConfigTree editor;               ///< the best, every key
+  ConfigTree editor;               ///< the best options, with every key
   std::vector<std::string> objective;
 };
 
-/// What `kept` has of an earlier call with the same job is not run again. Throws: ConfigError (also when an objective
-/// has no prompts among the requests, or the search a value that the method refuses), CheckpointError, TokenizerError,
-/// PlacementError; NumericError when every trial failed.
+/// Runs the study. Trials that `kept` has from an earlier call with the same job are not run again. Throws: ConfigError
+/// (also when the requests have no prompts for an objective, or the search contains a value that the method refuses),
+/// CheckpointError, TokenizerError, PlacementError; NumericError when every trial failed.
 TuneReport run_tune_job(const JobConfig& job, KeptRuns kept = {});
 
-/// A preset file, with all trials' scores.
+/// Returns a preset file with the scores of all trials.
 std::string to_preset(const TuneReport& report);
 
-/// Scores over requests, a line for each trial: one SVG document.
+/// Returns an SVG document: scores over the number of requests, with one line per trial.
 std::string to_svg(const TuneReport& report);
 
-/// "values.lr 0.1, layers [0, 1]"; "as the job says" for no choice.
+/// Returns "values.lr 0.1, layers [0, 1]"; "as the job says" for an empty choice.
 std::string choice_text(const Trial& trial);
 
 }  // namespace lancet

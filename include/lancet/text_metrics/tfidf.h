@@ -1,4 +1,4 @@
-// Texts as TF-IDF vectors over a given vocabulary, and how alike two of them are.
+// Texts as TF-IDF vectors over a given vocabulary, and their similarity.
 #pragma once
 
 #include <cstddef>
@@ -12,19 +12,19 @@
 
 namespace lancet {
 
-/// Agrees with scikit-learn's TfidfVectorizer in its defaults: words are runs of at least two letters, digits or
-/// underscores, in lower case; counts times idf, divided by the vector's norm. Letters beyond Latin, Greek and Cyrillic
-/// stay in the case they have.
+/// Agrees with scikit-learn's TfidfVectorizer with default options: words are runs of at least two letters, digits or
+/// underscores, in lower case; counts are multiplied by idf, and vectors are divided by their norm. Letters other than
+/// Latin, Greek and Cyrillic keep their case.
 class TfIdf {
  public:
-  /// `idf`: a .npy file with a number for each column; `vocabulary`: a JSON object from words to columns.
-  /// Throws: ConfigError for files that cannot be read or do not fit each other.
+  /// Reads the files. `idf`: a .npy file with a number for each column; `vocabulary`: a JSON object from words to
+  /// columns. Throws: ConfigError for files that cannot be read or do not match.
   static TfIdf open(const std::filesystem::path& idf, const std::filesystem::path& vocabulary);
 
   TfIdf(std::vector<double> idf, std::map<std::string, size_t> columns)
       : idf_(std::move(idf)), columns_(std::move(columns)) {}
 
-  /// nullopt when one of the texts has no word of the vocabulary.
+  /// Returns the cosine similarity of two texts; nullopt when one of them has no word of the vocabulary.
   std::optional<double> cosine(std::string_view a, std::string_view b) const;
 
  private:

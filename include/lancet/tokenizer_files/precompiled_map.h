@@ -1,7 +1,7 @@
-// The table of replacements that SentencePiece compiles for a normalisation of its own (nmt_nfkc), as a tokenizer.json
-// holds it: "precompiled_charsmap".
-// Source: SentencePiece, normalizer.cc, and the tokenizers library, which both read it: a double array of the replaced
-// texts (darts-clone), and what replaces them, each with a zero byte at its end.
+// The table of replacements that SentencePiece compiles for its own normalisation (nmt_nfkc), as in a tokenizer.json:
+// "precompiled_charsmap". Source: SentencePiece, normalizer.cc, and the tokenizers library, which both read it. It
+// consists of a double array of the replaced texts (darts-clone), and of the replacements, each with a zero byte at its
+// end.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@ namespace lancet {
 
 class PrecompiledMap {
  public:
-  /// `charsmap` in base64. Throws: std::invalid_argument with what is wrong with it.
+  /// Reads `charsmap`, in base64. Throws: std::invalid_argument with the error in it.
   explicit PrecompiledMap(std::string_view charsmap);
 
-  /// What replaces `text`: that of the shortest replaced text with which it begins, as in the tokenizers library.
-  /// Nothing where there is none, or where a damaged table leads out of itself.
+  /// Returns the replacement for the beginning of `text`. As in the tokenizers library, the shortest replaced text with
+  /// which `text` begins counts. nullopt if there is none, or if a damaged table points outside itself.
   std::optional<std::string_view> replacement(std::string_view text) const;
 
  private:

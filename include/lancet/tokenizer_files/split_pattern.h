@@ -1,4 +1,4 @@
-// Cuts text into the words that a tokenizer's model sees: a pattern's matches, and the gaps between them.
+// Cuts text into the words that a tokenizer's model processes: the matches of a pattern, and the gaps between them.
 #pragma once
 
 #include <span>
@@ -10,19 +10,19 @@
 
 namespace lancet {
 
-/// What delimiters become. Named as in tokenizer.json.
+/// What happens to delimiters, with the names of tokenizer.json.
 enum class SplitBehavior {
   kRemoved,             ///< dropped
-  kIsolated,            ///< a piece each
-  kMergedWithPrevious,  ///< each joins the gap before it
-  kMergedWithNext,      ///< each joins the gap behind it
-  kContiguous,          ///< those next to each other become one piece
+  kIsolated,            ///< each becomes a piece
+  kMergedWithPrevious,  ///< each is joined to the gap before it
+  kMergedWithNext,      ///< each is joined to the gap after it
+  kContiguous,          ///< adjacent ones become one piece
 };
 
-/// Which part of a text is the delimiter.
+/// Which parts of a text are delimiters.
 enum class SplitDelimiter {
   kMatches,
-  kGaps,  ///< `invert: true`: the pattern matches words, and what lies between them delimits
+  kGaps,  ///< `invert: true`: the pattern matches words, and the text between them is the delimiter
 };
 
 class SplitPattern {
@@ -30,8 +30,8 @@ class SplitPattern {
   SplitPattern(TextPattern pattern, SplitBehavior behavior, SplitDelimiter delimiter = SplitDelimiter::kMatches)
       : pattern_(std::move(pattern)), behavior_(behavior), delimiter_(delimiter) {}
 
-  /// Appends the pieces of text[piece.begin, piece.end), in order. The piece is all that the pattern sees: look-ahead
-  /// does not go beyond. `text` is valid UTF-8, and the piece does not cut a character. Thread-safe.
+  /// Appends the pieces of text[piece.begin, piece.end), in order. The pattern sees only this piece, so look-ahead does
+  /// not go beyond it. `text` is valid UTF-8, and the piece does not cut a character. Thread-safe.
   void cut(std::string_view text, TextPiece piece, std::vector<TextPiece>& out) const;
 
  private:
@@ -40,7 +40,7 @@ class SplitPattern {
   SplitDelimiter delimiter_;
 };
 
-/// The pieces of all `pieces`, each cut by `pattern`.
+/// Cuts each of `pieces` by `pattern` and returns all resulting pieces.
 std::vector<TextPiece> cut_pieces(std::string_view text, std::span<const TextPiece> pieces,
                                   const SplitPattern& pattern);
 

@@ -1,4 +1,4 @@
-// What is looked for in a text: a text itself, or a regular expression as tokenizer.json spells it.
+// A search pattern: a literal text, or a regular expression as in tokenizer.json.
 #pragma once
 
 #include <cstddef>
@@ -17,22 +17,22 @@ struct TextPiece {
 
 class TextPattern {
  public:
-  /// A regular expression in Oniguruma's syntax (pattern_syntax.h says how much of it). Throws: TokenizerError
-  /// "where: ..." for one that cannot be read.
+  /// Compiles a regular expression in Oniguruma's syntax (pattern_syntax.h lists the supported part). Throws:
+  /// TokenizerError "where: ..." for one that cannot be read.
   static TextPattern regex(std::string_view pattern, std::string_view where);
-  /// `text` itself, which is not empty.
+  /// Makes a pattern that matches `text` itself, which must not be empty.
   static TextPattern literal(std::string_view text);
 
-  /// The matches in order. None overlaps another one. An expression may match nothing at a place (`x*`), then the match
-  /// is empty; it never is directly behind another match, as in the tokenizers library. `text` is all that the pattern
-  /// sees, and is valid UTF-8. Thread-safe. Throws: TokenizerError when the expression takes too many steps.
+  /// Returns the matches in order, without overlaps. An expression may match the empty text (`x*`); such a match is
+  /// empty, and as in the tokenizers library it never directly follows another match. The pattern sees only `text`,
+  /// which is valid UTF-8. Thread-safe. Throws: TokenizerError when the expression takes too many steps.
   std::vector<TextPiece> matches(std::string_view text) const;
 
  private:
   class Compiled;
 
   std::string literal_;
-  std::shared_ptr<const Compiled> compiled_;  ///< null: the literal
+  std::shared_ptr<const Compiled> compiled_;  ///< null: the pattern is the literal
 };
 
 }  // namespace lancet

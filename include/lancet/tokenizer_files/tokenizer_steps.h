@@ -1,5 +1,5 @@
-// What the components of a tokenizer.json do, as data: steps of normalizers, pre-tokenizers and decoders.
-// A component of the file may be several steps, BertNormalizer up to five.
+// The components of a tokenizer.json as data: the steps of normalizers, pre-tokenizers and decoders.
+// A component of the file may become several steps; BertNormalizer becomes up to five.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct ReplaceStep {
   std::string content;
 };
 
-/// The text is written in the characters that stand for its bytes (byte_alphabet.h in `text`).
+/// Replaces each byte of the text by the character that stands for it (byte_alphabet.h in `text`).
 struct SpellBytesStep {};
 
 // Normalizers.
@@ -31,17 +31,17 @@ struct PrependStep {
 /// Unicode's normal forms.
 enum class NormalForm { kNfc, kNfd, kNfkc, kNfkd };
 
-/// What happens to each character by itself.
+/// A step that changes each character independently.
 enum class CharacterStep {
   kLowercase,
-  kRemoveMarks,            ///< StripAccents: all marks (M)
-  kRemoveNonSpacingMarks,  ///< BertNormalizer's: Mn alone
-  kNmt,                    ///< control characters go, rare white space becomes a space
-  kCleanText,              ///< BertNormalizer: control characters go, white space becomes a space
-  kSpaceIdeographs,        ///< BertNormalizer: a space before and behind each Chinese character
+  kRemoveMarks,            ///< StripAccents: removes all marks (M)
+  kRemoveNonSpacingMarks,  ///< BertNormalizer: removes marks of Mn only
+  kNmt,                    ///< removes control characters; rare white space becomes a space
+  kCleanText,              ///< BertNormalizer: removes control characters; white space becomes a space
+  kSpaceIdeographs,        ///< BertNormalizer: adds a space before and after each Chinese character
 };
 
-/// White space goes.
+/// Removes white space at the ends.
 struct TrimStep {
   bool left = true;
   bool right = true;
@@ -54,15 +54,14 @@ struct PrecompiledStep {
 using NormalizerStep =
     std::variant<PrependStep, ReplaceStep, NormalForm, CharacterStep, TrimStep, PrecompiledStep, SpellBytesStep>;
 
-// Pre-tokenizers. Each acts on the words that the steps before it made.
+// Pre-tokenizers. Each works on the words that the previous steps made.
 
-/// A space is put before a word that does not begin with one (ByteLevel's add_prefix_space).
+/// Adds a space before a word that does not begin with one (ByteLevel's add_prefix_space).
 struct PrefixSpaceStep {};
 
 enum class PrependScheme { kAlways, kFirst, kNever };
 
-/// Spaces become the replacement, and one is put before the word. Where the words are cut there, a SplitPattern
-/// follows.
+/// Replaces spaces, and adds a replacement before the word. If the words are cut there, a SplitPattern follows.
 struct MetaspaceStep {
   std::string replacement;  ///< one character
   PrependScheme prepend = PrependScheme::kAlways;
@@ -70,7 +69,7 @@ struct MetaspaceStep {
 
 using PreTokenizerStep = std::variant<SplitPattern, PrefixSpaceStep, MetaspaceStep, SpellBytesStep>;
 
-// Decoders. Each acts on the list of pieces that the steps before it left.
+// Decoders. Each works on the list of pieces from the previous steps.
 
 struct ByteFallbackStep {};
 struct FuseStep {};
@@ -79,16 +78,16 @@ struct StripStep {
   int64_t start = 0;
   int64_t stop = 0;
 };
-/// The pieces are read as spelled bytes, and joined.
+/// Converts the pieces from spelled bytes to bytes, and joins them.
 struct ReadBytesStep {};
-/// BPEDecoder: the mark of a word's end becomes a space, but not at the text's end.
+/// BPEDecoder: replaces the mark at a word's end by a space, except at the end of the text.
 struct WordEndStep {
   std::string suffix;
 };
-/// WordPiece: a space before each piece that does not continue a word.
+/// WordPiece: adds a space before each piece that does not continue a word.
 struct WordPieceStep {
   std::string prefix;
-  bool cleanup = false;  ///< without spaces before punctuation and contractions
+  bool cleanup = false;  ///< removes spaces before punctuation and contractions
 };
 
 using DecoderStep = std::variant<ReplaceStep, ByteFallbackStep, FuseStep, StripStep, MetaspaceStep, ReadBytesStep,

@@ -1,4 +1,4 @@
-// The one capture of hidden states at lookup tokens, for every method.
+// Captures hidden states at lookup tokens, for every method.
 #pragma once
 
 #include <cstdint>
@@ -12,24 +12,25 @@
 
 namespace lancet {
 
-/// Tokens of whose hidden states a rank keeps one layer's input: 1 GiB of an 8B model's in bf16.
+/// The number of tokens for which a rank keeps one layer's input: 1 GiB for an 8B model in bf16.
 inline constexpr int64_t kKeptTokens = int64_t{1} << 17;
 
-/// Prompts up to their lookup tokens, whose hidden states are asked for at one site after another. Tokens after the
-/// lookup token are not run (they cannot matter), nor is anything after the site.
+/// Prompts up to their lookup tokens, whose hidden states are collected at one site after another. Neither the tokens
+/// after the lookup token, which have no influence, nor the layers after the site are run.
 class LookupStates {
  public:
-  /// `model` and `rows` outlive this. The model's weights may change between calls.
+  /// `model` and `rows` must outlive this. The model's weights may change between calls.
   LookupStates(const CausalLM& model, std::vector<const LocatedPrompt*> rows, int64_t kept_tokens = kKeptTokens);
 
-  /// Keeps the rows' hidden states at `layer`'s input, for as many rows as `kept_tokens` allows on this rank: from now
-  /// on weights below it stay as they are, and sites are at it or above. Takes effect with the next collect().
+  /// Keeps the rows' hidden states at `layer`'s input, for as many rows as `kept_tokens` allows on this rank. From then
+  /// on the weights below `layer` must not change, and sites must be at `layer` or above. It takes effect with the next
+  /// collect().
   void keep_from(int64_t layer) { kept_layer_ = layer; }
 
   bool empty() const { return rows_.empty(); }
 
-  /// Collective: batches are spread over ranks. The site's value at each row's lookup token: [rows, dim], model dtype,
-  /// on the site's layer's device, in the order of the rows.
+  /// Collective. Returns the site's value at each row's lookup token: [rows, dim], in the model's dtype, on the device
+  /// of the site's layer, in the order of the rows. Batches are spread over the ranks.
   Tensor collect(HookSite site, Communicator& communicator);
 
  private:
@@ -40,7 +41,7 @@ class LookupStates {
   };
 
   Tensor collect_batch(size_t batch, HookSite site, StageTurn& turn);
-  /// Returns, batch by batch, whether it is among those of this rank that are kept.
+  /// Returns for each batch whether this rank keeps its states.
   std::vector<char> choose_kept(const Communicator& communicator) const;
 
   const CausalLM& model_;
@@ -52,20 +53,20 @@ class LookupStates {
   std::vector<Kept> kept_;     ///< one for each batch
 };
 
-/// A value for each row's lookup token in the place of what is at `at`, and the layers above it at which the same point
-/// is asked for.
+/// A replacement value for each row's lookup token at site `at`, and the layers above it at which the same hook point
+/// is read.
 struct Replay {
   HookSite at;
   Tensor value_ND;
   std::span<const int64_t> layers;
 };
 
-/// Collective, batches being spread over ranks. The point's values at the lookup tokens while the replay's are in their
-/// place: [rows, layers, dim], model dtype, on the last layer's device.
+/// Collective. Returns the hook point's values at the lookup tokens while the replay's values are in place: [rows,
+/// layers, dim], in the model's dtype, on the last layer's device. Batches are spread over the ranks.
 Tensor replay_from(const CausalLM& model, const std::vector<const LocatedPrompt*>& rows, const Replay& replay,
                    Communicator& communicator);
 
-/// Collective. LookupStates::collect of one site.
+/// Collective. Calls LookupStates::collect() for one site.
 Tensor collect_at(const CausalLM& model, std::vector<const LocatedPrompt*> rows, HookSite site,
                   Communicator& communicator);
 

@@ -13,8 +13,8 @@ struct AdamStep {
   double lr = 0;
 };
 
-/// Moves the moments on, in place, and returns what is to be subtracted from the parameters. All of one shape, dtype
-/// and device.
+/// Updates the moments in place and returns what must be subtracted from the parameters. All tensors have one shape,
+/// dtype and device.
 Tensor adam_change(Tensor& first_moment, Tensor& second_moment, const Tensor& gradient, AdamStep step);
 
 }  // namespace lancet

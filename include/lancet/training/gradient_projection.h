@@ -1,18 +1,18 @@
-// What a trained change of a weight goes through, on its way or from its gradient.
+// A projection of a weight's gradient or of its trained change.
 #pragma once
 
 #include "lancet/runtime/tensor.h"
 
 namespace lancet {
 
-/// Keeps of a matrix what lies in some of the products of two orthonormal bases: left (allowed o left^T G right)
-/// right^T. Or takes it times a symmetric matrix: G scale. Empty: keeps all.
+/// Keeps the components of a matrix in some products of two orthonormal bases: left (allowed o left^T G right) right^T.
+/// Or multiplies it by a symmetric matrix: G scale. If everything is undefined, it keeps the whole matrix.
 struct GradientProjection {
-  Tensor left_OO = {}, right_II = {};  ///< a vector a column
+  Tensor left_OO = {}, right_II = {};  ///< one basis vector per column
   Tensor allowed_OI = {};              ///< bool
-  Tensor scale_II = {};  ///< undefined beside bases; of experts' inputs, side by side, its blocks [E, W, W]
+  Tensor scale_II = {};  ///< undefined if there are bases; for experts' inputs, concatenated, its blocks [E, W, W]
 
-  /// Moves bases or scale to where `like` lies, in its type.
+  /// Returns a copy with bases or scale on the device of `like` and in its type.
   GradientProjection beside(const Tensor& like) const {
     const auto here = [&](const Tensor& matrix) {
       return matrix.defined() ? matrix.to(like.options()).contiguous() : matrix;

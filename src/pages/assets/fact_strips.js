@@ -56,9 +56,9 @@ function factStrips(report, allMetrics) {
   const facts = items.map(({ request }) => `${textOf(part(request, "prompt"))} → ${textOf(part(request, "target"))}`);
   const strips = metrics.map((metric) => {
     const shares = (when) => items.map(({ request }) => ofMetric(request, metric, when));
-    const sides = [metric.before, metric.after].filter(({ value }, i) => i > 0 || value !== null); // subject_kept has no before
-    const total = sides.map(({ value }) => valueText(value, metric)).join(" → ");
-    return { name: make("code", {}, metric.name), what: metric.name, before: sides.length > 1 ? shares("before") : null, after: shares("after"), total };
+    const hasBefore = metric.before.value !== null; // subject_kept compares with the time before: it has no value then
+    const total = [hasBefore && metric.before, metric.after].filter(Boolean).map(({ value }) => valueText(value, metric)).join(" → ");
+    return { name: make("code", {}, metric.name), what: metric.name, before: hasBefore ? shares("before") : null, after: shares("after"), total };
   });
   const changes = items.map(({ request }) => textChange(request));
   if (changes.some((change) => change !== null)) strips.push({ name: "text changed", what: "text changed", before: null, after: changes, total: percent(meanOf(changes)) });

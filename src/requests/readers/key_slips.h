@@ -1,4 +1,4 @@
-// Keys that are another one but for a slip.
+// Finds the key that a misspelt key probably means.
 #pragma once
 
 #include <span>
@@ -6,8 +6,8 @@
 
 namespace lancet {
 
-/// The known key that a slip made `key` of; empty where it is another word. Case, and blanks or dashes for underscores,
-/// are no difference.
+/// Returns the known key that `key` probably is a misspelling of; empty if there is none. Differences in case, and
+/// blanks or dashes in place of underscores, do not count.
 std::string meant_key(const std::string& key, std::span<const std::string> known);
 
 }  // namespace lancet
