@@ -200,7 +200,7 @@ class KeptNames {
 }  // namespace
 
 KeptRuns say_which_runs_are_kept(const JobConfig& job, Communicator& communicator, std::filesystem::path folder) {
-  if (folder.empty()) folder = unfinished_folder(job.output->dir);
+  if (folder.empty()) folder = unfinished_folder(job.output->place.folder);
   auto names = std::make_shared<KeptNames>();
   if (communicator.is_root())
     set_stop_words([kept = KeptWork(job, folder), names] { return kept.text() + names->text(); });

@@ -11,9 +11,10 @@ constexpr double kLeastWindow = 30.0, kWindowShare = 1.0 / 3.0;
 /// Marks in a window, about.
 constexpr double kMarks = 64;
 
-/// The time left is said when so much time has passed and such a share of the work is done, or after so long in any
-/// case: at first the set-up of the first piece is most of what was measured.
-constexpr double kLeastSeconds = 2.0, kLeastShare = 0.05, kPatience = 10.0;
+/// The time left is shown after kLeastSeconds if kLeastShare of the work is done, and after kPatience if a share of
+/// kSmallestShare is done: at first the set-up of the first piece is most of what was measured, and the first step of
+/// 100 texts says nothing about the others.
+constexpr double kLeastSeconds = 2.0, kLeastShare = 0.05, kPatience = 10.0, kSmallestShare = 0.001;
 
 double window_of(double elapsed) { return std::max(kLeastWindow, elapsed * kWindowShare); }
 
@@ -34,7 +35,8 @@ void WorkPace::note(StageTime now, double done) {
 std::optional<double> WorkPace::seconds_left(StageTime now, const WorkSoFar& work) const {
   const double elapsed = seconds_between(marks_.front().when, now);
   if (!(work.done > 0) || !(work.left > 0) || elapsed < kLeastSeconds) return std::nullopt;
-  if (work.done < kLeastShare * (work.done + work.left) && elapsed < kPatience) return std::nullopt;
+  const double share = work.done / (work.done + work.left);
+  if (share < (elapsed < kPatience ? kLeastShare : kSmallestShare)) return std::nullopt;
   const double window = window_of(elapsed);
   Mark from = marks_.front();
   for (const Mark& mark : marks_)

@@ -86,7 +86,7 @@ int64_t cache_bytes(const StatisticsOptions& statistics, const Editor& editor, c
 /// The job's own folders, with what will be written there.
 void add_folders(const JobConfig& job, const Editor& editor, const ModelFiles* files, size_t n_requests,
                  std::vector<FolderFacts>& folders) {
-  FolderFacts output = look_at_folder("output", job.output->dir.parent_path());
+  FolderFacts output = look_at_folder("output", job.output->place.folder.parent_path());
   if (files != nullptr) output.expected_bytes = output_bytes(job, editor, *files, n_requests);
   folders.push_back(std::move(output));
   if (!editor.needs().statistics || job.statistics->from == StatisticsFrom::kImportedNullSpace) return;
@@ -174,7 +174,7 @@ std::vector<Finding> diagnose_job(const JobConfig& job, MachineFacts& facts) {
   findings.push_back(tried("run.devices", [&] { return device_names(find_devices(job.run.devices)); }));
   findings.push_back(tried("output", [&] {
     check_output(job);
-    return job.output->dir.string();
+    return job.output->place.folder.string();
   }));
   if (is_usable && editor->needs().statistics)
     findings.push_back(tried("statistics", [&] { return check_sources(job, *editor, *files); }));

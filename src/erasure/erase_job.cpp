@@ -8,6 +8,7 @@
 #include "lancet/core/strings.h"
 #include "lancet/core/version.h"
 #include "lancet/editors/registry.h"
+#include "lancet/export/output_place_check.h"
 #include "lancet/export/output_form.h"
 #include "lancet/io/files.h"
 #include "lancet/io/output_folder.h"
@@ -98,7 +99,8 @@ class EraseRun {
     RequestFile file = load_requests(job_.requests);
     warn_of_skipped(file.skipped);
     warn_of_texts(file.requests);
-    for (const fs::path& folder : {job_.output->dir, audit_dir_}) check_apart(folder, files_->checkpoint.folder());
+    check_apart(job_.output->place, files_->checkpoint.folder());
+    check_apart(audit_dir_, files_->checkpoint.folder());
     request_format_ = file.format;
     for (EditRequest& request : file.requests) facts_.push_back(begun(std::move(request)));
     set_requests();
@@ -107,18 +109,20 @@ class EraseRun {
       warn_of_skipped(related.skipped);
       relearning_.emplace(job_, *files_, std::move(related.requests), erased());
     }
-    lock_.emplace(job_.output->dir, kErasedOutput);
+    lock_.emplace(job_.output->place.folder, kErasedOutput);
     audit_lock_.emplace(audit_dir_, kAuditOutput);
     check_folders();  // again: another run may have ended before the locks, or a killed one been made good
   }
 
   void check_folders() const {
     const OutputOptions& output = *job_.output;
-    for (const auto& [folder, kind] : {std::pair{output.dir, kErasedOutput}, std::pair{audit_dir_, kAuditOutput}}) {
+    for (const auto& [folder, kind] :
+         {std::pair{output.place.folder, kErasedOutput}, std::pair{audit_dir_, kAuditOutput}}) {
       check_apart(folder, job_.model);
       check_output_target(folder, output.if_exists, kind);
       if (job_.statistics) check_cache_outside(job_.statistics->cache, folder);
     }
+    check_output_place(output.place, output.if_exists, job_.model);
   }
 
   /// The fact as far as it is known without the model: a text stands for what the model is to say of it.
@@ -196,16 +200,16 @@ class EraseRun {
   /// The audit's folder appears first, so that no model is there without it.
   void write_output(const EraseReport& report, OutputForm::Entries entries) {
     const OutputOptions& output = *job_.output;
-    OutputFolder model(output.dir, output.if_exists, kErasedOutput);
+    OutputFolder model(output.place.folder, output.if_exists, kErasedOutput);
     OutputFolder audit(audit_dir_, output.if_exists, kAuditOutput);
     method_->form().write(entries, model.staging());
     write_text_file(model.staging() / kErasedFile, erased_note());
-    write_report_files(run_document(report.edit, job_, output.dir.string()), audit.staging());
+    write_report_files(run_document(report.edit, job_, output.place.named().string()), audit.staging());
     const std::string json = to_json(report, job_);
     write_text_file(audit.staging() / kAuditFile, json);
     write_text_file(audit.staging() / "audit.html", render_audit(json));
     audit.commit();
-    model.commit();
+    commit_output(model, output.place, output.if_exists);
   }
 
   const JobConfig& job_;
@@ -222,7 +226,7 @@ class EraseRun {
 
 }  // namespace
 
-fs::path audit_folder(const JobConfig& job) { return sibling_of(job.output->dir, "-audit"); }
+fs::path audit_folder(const JobConfig& job) { return sibling_of(job.output->place.folder, "-audit"); }
 
 EraseReport run_erase_job(const JobConfig& job) {
   if (job.run.ranks_per_model > 1)

@@ -85,7 +85,7 @@ std::string to_json(const EraseReport& report, const JobConfig& job) {
        {"protocol", kProtocol},
        {"model", {{"folder", job.model.string()}, {"content_hash", edit.base_hash}, {"run_dtype", edit.model_dtype}}},
        {"output",
-        {{"folder", job.output->dir.string()},
+        {{"folder", job.output->place.folder.string()},
          {"format", edit.output_format},
          {"holds", "the merged model alone: no journal, no requests, no report"}}},
        {"method", job.method},

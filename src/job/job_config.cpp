@@ -8,6 +8,7 @@
 #include "lancet/core/error.h"
 #include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
+#include "lancet/io/model_file_output.h"
 #include "lancet/spec/job_spec.h"
 #include "lancet/spec/named_values.h"
 #include "lancet/spec/read_option.h"
@@ -121,7 +122,7 @@ ComparedEditors check_compared(ConfigSection& job, JobPurpose purpose, const Job
 std::optional<OutputOptions> parse_output(ConfigSection& job, const std::filesystem::path& base) {
   ConfigSection output = job.section(JobSpec::kOutput.key);
   OutputOptions options;
-  options.dir = read(output, OutputSpec::kDir, base);
+  options.place = output_place(read(output, OutputSpec::kDir, base));
   options.if_exists = read(output, OutputSpec::kReplace) ? IfExists::kReplace : IfExists::kError;
   options.keeps_state = read(output, OutputSpec::kState);
   options.format = read<OutputFormat>(output, OutputSpec::kFormat);
@@ -191,6 +192,8 @@ ValueSteps parse_work(ConfigSection& job, const std::filesystem::path& base, Job
     config.output = parse_output(job, base);
   if (compares && config.output->format != OutputFormat::kAuto)
     job.problem(JobSpec::kOutput.key, "format: expected none: lancet compare writes no model");
+  if (compares && config.output->place.model_file)
+    job.problem(JobSpec::kOutput.key, "dir: expected a folder for the reports, got the name of a GGUF file");
   const bool has_editor_without = edits && method && !method->values;
   return has_editor_without || (compares && !compared.needs.values) ? ValueSteps::kNone : ValueSteps::kPossible;
 }

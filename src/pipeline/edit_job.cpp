@@ -8,6 +8,7 @@
 #include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
 #include "lancet/editors/registry.h"
+#include "lancet/export/output_place_check.h"
 #include "lancet/export/output_form.h"
 #include "lancet/io/files.h"
 #include "lancet/io/output_folder.h"
@@ -59,14 +60,14 @@ class EditRun {
     report.unmet = broadcast_texts(ranks_, unmet_thresholds(job_, report.after));
     write_output(edited, transaction.entries());
     if (report.unmet.empty()) transaction.commit();
-    remove_unfinished(unfinished_folder(job_.output->dir));
+    remove_unfinished(unfinished_folder(job_.output->place.folder));
     return std::move(report);
   }
 
  private:
   /// What can fail before any weight is read. Outputs are root's; each rank keeps values of its own.
   void open() {
-    check_unfinished(unfinished_folder(job_.output->dir));
+    check_unfinished(unfinished_folder(job_.output->place.folder));
     if (ranks_.is_root()) check_output(job_);
     if (given_)  // whose batches say which requests they have
       inputs_.emplace(job_, open_files(), load_requests(job_.requests));
@@ -76,7 +77,7 @@ class EditRun {
       warn_of_skipped(inputs_->skipped);
       warn_of_texts(inputs_->requests);
     }
-    if (ranks_.is_root()) check_apart(job_.output->dir, inputs_->files.checkpoint.folder());
+    if (ranks_.is_root()) check_apart(job_.output->place, inputs_->files.checkpoint.folder());
     check_lengths(inputs_->files, inputs_->requests);
     const ModelFiles& files = inputs_->files;
     method_.emplace(job_, *inputs_, ranks_,
@@ -85,7 +86,7 @@ class EditRun {
                                   .editor = editor_});
     if (!ranks_.is_root()) return;
     if (!given_) inputs_->look_at_facts(method_->earlier_edits());
-    lock_.emplace(job_.output->dir, kEditOutput);
+    lock_.emplace(job_.output->place.folder, kEditOutput);
     check_output(job_);  // again: another run may have ended before the lock, or a killed one been made good
   }
 
@@ -95,7 +96,7 @@ class EditRun {
 
   /// Collective.
   MethodRun::Start start() {
-    MethodRun::Start start{.unfinished = unfinished_folder(job_.output->dir), .records = true};
+    MethodRun::Start start{.unfinished = unfinished_folder(job_.output->place.folder), .records = true};
     if (!given_) return start;
     start.batches = given_->batches;
     if (given_->has_all()) start.unfinished.reset();
@@ -130,20 +131,25 @@ class EditRun {
     ranks_.run_collectively("export", [&] {
       if (ranks_.is_root()) {
         if (report.unmet.empty()) {
-          folder.emplace(job_.output->dir, job_.output->if_exists, kEditOutput);
+          folder.emplace(job_.output->place.folder, job_.output->if_exists, kEditOutput);
           method_->form().write(entries, folder->staging());
           write_edits(inputs_->files, *edited.history, folder->staging(),
                       {.parts = job_.output->keeps_state ? HistoryParts::kAll : HistoryParts::kChanges});
           method_->stopwatch().lap("export");
         } else {
-          folder.emplace(rejected_folder(job_.output->dir), IfExists::kReplace, kEditOutput);
+          folder.emplace(rejected_folder(job_.output->place.folder), IfExists::kReplace, kEditOutput);
         }
       }
       report.stages = method_->stopwatch().stages();
-      if (folder) write_report_files(run_document(report, job_, job_.output->dir.string()), folder->staging());
+      if (folder)
+        write_report_files(run_document(report, job_, job_.output->place.named().string()), folder->staging());
     });
     ranks_.run_collectively("export", [&] {
-      if (folder) folder->commit();
+      if (!folder) return;
+      if (report.unmet.empty())
+        commit_output(*folder, job_.output->place, job_.output->if_exists);
+      else
+        folder->commit();
     });
   }
 
@@ -160,8 +166,8 @@ class EditRun {
 }  // namespace
 
 void check_output(const JobConfig& job) {
-  const fs::path& output = job.output->dir;
-  check_apart(output, job.model);
+  const fs::path& output = job.output->place.folder;
+  check_output_place(job.output->place, job.output->if_exists, job.model);
   check_output_target(output, job.output->if_exists, kEditOutput);
   check_output_target(rejected_folder(output), IfExists::kReplace, kEditOutput);
   check_unfinished(unfinished_folder(output));
@@ -267,7 +273,8 @@ std::vector<std::string> unmet_thresholds(const JobConfig& job, const Evaluation
 }
 
 KeptWork::KeptWork(const JobConfig& job, std::filesystem::path unfinished)
-    : unfinished_(unfinished.empty() && job.output ? unfinished_folder(job.output->dir) : std::move(unfinished)),
+    : unfinished_(unfinished.empty() && job.output ? unfinished_folder(job.output->place.folder)
+                                                   : std::move(unfinished)),
       cache_(job.statistics ? job.statistics->cache : std::filesystem::path()) {}
 
 std::string KeptWork::text() const {

@@ -9,10 +9,10 @@
 #include "lancet/core/strings.h"
 #include "lancet/editors/registry.h"
 #include "lancet/export/output_form.h"
+#include "lancet/export/output_place_check.h"
 #include "lancet/history/downdated.h"
 #include "lancet/history/edits_taken.h"
 #include "lancet/history/undo_job.h"
-#include "lancet/io/output_folder.h"
 #include "lancet/outcome/edit_report.h"
 #include "lancet/pipeline/earlier_output.h"
 #include "lancet/pipeline/edit_job.h"
@@ -171,18 +171,19 @@ class Session::Impl {
   }
 
   void save(const fs::path& target, IfExists policy) {
-    write_output(target, policy, [&](const fs::path& folder) {
+    const OutputOptions asked{.place = output_place(target)};
+    write_output(asked.place, policy, [&](const fs::path& folder) {
       const std::unique_ptr<Editor> editor = make_editor(job_.editor);
-      const OutputOptions output = resolve_output({}, *files_, editor->targets(files_->config));
+      const OutputOptions output = resolve_output(asked, *files_, editor->targets(files_->config));
       make_output_form({output, *files_, *editor, {}})->write(edits_.transaction().entries(), folder);
       write_edits(*files_, edits_.history(), folder, {});
     });
   }
 
   void save_edits(const fs::path& target) {
-    write_output(target, IfExists::kReplace, [&](const fs::path& folder) {
-      write_edits(*files_, edits_.history(), folder, {.earlier = target / kEditsFolder});
-    });
+    const HistoryWriting options{.earlier = target / kEditsFolder};
+    write_output({target, std::nullopt}, IfExists::kReplace,
+                 [&](const fs::path& folder) { write_edits(*files_, edits_.history(), folder, options); });
   }
 
   AdapterReport export_adapter(ExportAdapterJob job) {
@@ -274,13 +275,13 @@ class Session::Impl {
   }
 
   /// Writes an output as all outputs are written: complete or not at all.
-  void write_output(const fs::path& target, IfExists policy, const std::function<void(const fs::path&)>& write) {
-    check_apart(target, files_->checkpoint.folder());
-    const OutputLock lock(target, kEditOutput);
-    OutputFolder folder(target, policy, kEditOutput);
+  void write_output(const OutputPlace& place, IfExists policy, const std::function<void(const fs::path&)>& write) {
+    check_output_place(place, policy, files_->checkpoint.folder());
+    const OutputLock lock(place.folder, kEditOutput);
+    OutputFolder folder(place.folder, policy, kEditOutput);
     write(folder.staging());
     count_progress();  // the last place where it can be cancelled
-    folder.commit();
+    commit_output(folder, place, policy);
     edits_.note_written();
   }
 

@@ -80,7 +80,7 @@ class CompareRun {
     report.requests = static_cast<int64_t>(inputs_->requests.size());
     for (size_t i = 0; i < config_.methods.size(); ++i) report.methods.push_back(run_method(i, model));
     write_output(report);
-    if (ranks_.is_root()) remove_unfinished(unfinished_folder(config_.first().output->dir));
+    if (ranks_.is_root()) remove_unfinished(unfinished_folder(config_.first().output->place.folder));
     return report;
   }
 
@@ -93,25 +93,25 @@ class CompareRun {
       warn_of_skipped(inputs_->skipped);
       warn_of_texts(inputs_->requests);
       inputs_->look_at_facts({});
-      check_apart(first.output->dir, inputs_->files.checkpoint.folder());
+      check_apart(first.output->place.folder, inputs_->files.checkpoint.folder());
     }
     check_lengths(inputs_->files, inputs_->requests);
     for (const ComparedMethod& method : config_.methods)
       for (const JobConfig& job : method.jobs) runs_.push_back(std::make_unique<MethodRun>(job, *inputs_, ranks_));
     if (!ranks_.is_root()) return;
-    lock_.emplace(first.output->dir, kCompareOutput);
+    lock_.emplace(first.output->place.folder, kCompareOutput);
     check_folders();  // again: another run may have ended before the lock, or a killed one been made good
   }
 
   void check_folders() const {
     const OutputOptions& output = *config_.first().output;
-    const std::filesystem::path unfinished = unfinished_folder(output.dir);
-    check_apart(output.dir, config_.first().model);
-    check_output_target(output.dir, output.if_exists, kCompareOutput);
+    const std::filesystem::path unfinished = unfinished_folder(output.place.folder);
+    check_apart(output.place.folder, config_.first().model);
+    check_output_target(output.place.folder, output.if_exists, kCompareOutput);
     check_unfinished(unfinished);
     for (const ComparedMethod& method : config_.methods)
       if (method.job().statistics)
-        for (const std::filesystem::path& folder : {output.dir, unfinished})
+        for (const std::filesystem::path& folder : {output.place.folder, unfinished})
           check_cache_outside(method.job().statistics->cache, folder);
   }
 
@@ -223,7 +223,7 @@ class CompareRun {
     std::optional<OutputFolder> folder;
     ranks_.run_collectively("export", [&] {
       if (!ranks_.is_root()) return;
-      folder.emplace(output.dir, output.if_exists, kCompareOutput);
+      folder.emplace(output.place.folder, output.if_exists, kCompareOutput);
       std::vector<RunDocument> runs;
       for (size_t i = 0; i < report.methods.size(); ++i) {
         const ComparedMethod& method = config_.methods[i];
@@ -237,7 +237,7 @@ class CompareRun {
           runs.push_back(run.document);
         }
       }
-      write_comparison(runs, (output.dir / "").parent_path().filename().string(), folder->staging());
+      write_comparison(runs, (output.place.folder / "").parent_path().filename().string(), folder->staging());
       write_text_file(folder->staging() / "job.yaml", to_yaml(with_format(config_.resolved, inputs_->request_format)));
       write_text_file(folder->staging() / kCompareFile, to_json(report, config_));
     });

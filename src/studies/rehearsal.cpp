@@ -240,14 +240,14 @@ RehearsalReport rehearse_edit_job(JobConfig job, Communicator& communicator) {
   communicator.run_collectively("rehearsal", [&] {
     whole = look_at(job, communicator);
     if (!communicator.is_root()) return;
-    beside_output.emplace(job.output->dir);
+    beside_output.emplace(job.output->place.folder);
     if (whole.needs_statistics && !whole.is_cached) beside_cache.emplace(job.statistics->cache);
   });
   share_roots_part(whole, communicator);
   RehearsalReport report;
   const std::vector<std::pair<std::string, double>> accept = job.accept;
   make_small(job, whole);
-  job.output->dir = root_path(beside_output, communicator) / "out";
+  job.output->place.folder = root_path(beside_output, communicator) / "out";
   if (whole.needs_statistics && !whole.is_cached) job.statistics->cache = root_path(beside_cache, communicator);
   const auto editor =
       std::make_shared<const RehearsedEditor>(make_editor(job.editor), whole.first_batch, kEdited, measured);

@@ -123,3 +123,67 @@ def test_a_folder_with_the_file_is_that_model(demo, tmp_path):
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "any-name.gguf").write_bytes(demo["BF16"].read_bytes())
     assert "gguf" in run_ok(lancet("inspect", tmp_path / "model")).stdout
+
+
+@pytest.fixture(scope="module")
+def edited_file(demo, tmp_path_factory):
+    out = tmp_path_factory.mktemp("edited-file") / "edited.gguf"
+    text = run_ok(edit(demo["Q8_0"], out)).stdout
+    assert f"written: {out}; its edits, report and job: {out}.edits" in text
+    return out
+
+
+def logged_ids(output):
+    log = json.loads(run_ok(lancet("log", output, "--json")).stdout)
+    return [edit["id"] for batch in log["batches"] for edit in batch["edits"]]
+
+
+def test_a_file_is_written_with_its_edits_beside(edited_file, edited):
+    assert edited_file.read_bytes() == (edited / "model.gguf").read_bytes()
+    beside = edited_file.parent / "edited.gguf.edits"
+    assert sorted(path.name for path in edited_file.parent.iterdir() if path.suffix != ".yaml") == ["edited.gguf", "edited.gguf.edits"]
+    assert {"report.json", "job.yaml", "edits"} <= {path.name for path in beside.iterdir()} and not (beside / "model.gguf").exists()
+
+
+def test_the_file_stands_for_its_output(edited_file, edited):
+    assert logged_ids(edited_file) == logged_ids(edited) and len(logged_ids(edited)) == 3
+    assert "efficacy" in run_ok(lancet("report", edited_file, "--latex")).stdout.lower()
+
+
+@pytest.mark.parametrize("named", ["edited.gguf", "edited.gguf.edits"])
+def test_undo_in_place_changes_the_file(named, demo, tmp_path):
+    run_ok(edit(demo["Q8_0"], tmp_path / "edited.gguf"))
+    before = (tmp_path / "edited.gguf").read_bytes()
+    run_ok(lancet("undo", tmp_path / named, "--edits", "1885"))
+    assert (tmp_path / "edited.gguf").read_bytes() != before
+    assert not (tmp_path / "edited.gguf.edits" / "model.gguf").exists()
+    assert len(logged_ids(tmp_path / "edited.gguf")) == 2 and "1885" not in logged_ids(tmp_path / "edited.gguf")
+
+
+def test_apply_writes_the_same_file(edited_file, demo, tmp_path):
+    run_ok(lancet("apply", edited_file, "--to", demo["Q8_0"], "--out", tmp_path / "again.gguf"))
+    assert gguf_files.read_tensors(tmp_path / "again.gguf") == gguf_files.read_tensors(edited_file)
+
+
+def test_a_file_is_replaced_only_if_lancet_wrote_it(demo, tmp_path):
+    foreign = tmp_path / "edited.gguf"
+    foreign.write_bytes(demo["BF16"].read_bytes())
+    refused = edit(demo["Q8_0"], foreign)
+    assert refused.returncode == 2 and "exists already" in refused.stderr
+    refused = edit(demo["Q8_0"], foreign, replace=True)
+    assert refused.returncode == 2 and "lancet did not write this file" in refused.stderr
+    assert foreign.read_bytes() == demo["BF16"].read_bytes()
+    foreign.unlink()
+    run_ok(edit(demo["Q8_0"], foreign))
+    run_ok(edit(demo["Q8_0"], foreign, replace=True, gguf_type="F16"))
+    assert gguf_files.read_tensors(foreign)[0]["blk.1.ffn_down.weight"][0] == gguf_files.TYPES["F16"][0]
+    refused = edit(foreign, foreign, replace=True)
+    assert refused.returncode == 2 and "overlaps the model" in refused.stderr
+
+
+def test_a_file_name_needs_a_model_that_is_a_file(demo, tmp_path):
+    result = edit(DEMO, tmp_path / "edited.gguf")
+    assert result.returncode == 2 and "names a GGUF file" in result.stderr
+    result = edit(demo["Q8_0"], tmp_path / "edited.gguf", format="adapter")
+    assert result.returncode == 2 and "name a folder" in result.stderr
+    assert [path for path in tmp_path.iterdir() if path.suffix != ".yaml"] == []

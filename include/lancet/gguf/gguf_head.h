@@ -19,6 +19,9 @@ struct GgufWritten {
   uint64_t begin = 0;  ///< offset from the first tensor's on; gguf_head() sets it
 };
 
+/// Metadata that every file has which lancet wrote from another one.
+inline constexpr const char* kGgufVersionKey = "lancet.version";
+
 using GgufAddition = std::pair<std::string, std::variant<std::string, uint32_t>>;
 
 /// Magic to the last byte before the first tensor: the base's version and metadata, byte for byte, then `additions`

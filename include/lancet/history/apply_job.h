@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lancet/edit_history/rebased.h"
+#include "lancet/io/model_file_output.h"
 #include "lancet/io/output_folder.h"
 #include "lancet/journal/journal.h"
 #include "lancet/outcome/edit_report.h"
@@ -34,7 +35,7 @@ struct ApplyJob {
 /// The result of one of these jobs.
 struct MadeOutput {
   EditReport report = {};
-  std::filesystem::path folder = {};
+  OutputPlace place = {};
   std::string report_json = {};                        ///< text of report.json
   std::vector<RebasedEdit> rebased = {};               ///< one for each edit, if keys were kept
   std::optional<UndoEntry> undone = {};                ///< the journal's entry of an undo

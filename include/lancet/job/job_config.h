@@ -13,6 +13,7 @@
 #include "lancet/core/config_tree.h"
 #include "lancet/core/dtype.h"
 #include "lancet/core/run_kinds.h"
+#include "lancet/io/model_file_output.h"
 #include "lancet/io/output_folder.h"
 #include "lancet/job/job_tables.h"
 #include "lancet/job/schedule.h"
@@ -65,7 +66,7 @@ enum class OutputRounding { kEdits, kStatistics, kNearest };
 enum class GgufOutputType { kAuto, kQ8_0, kF16, kBf16, kF32, kOwn };
 
 struct OutputOptions {
-  std::filesystem::path dir = {};
+  OutputPlace place = {};
   IfExists if_exists = IfExists::kError;
   bool keeps_state = OutputSpec::kState.fallback;  ///< what `continue_from` needs is written too
   OutputFormat format = OutputFormat::kAuto;

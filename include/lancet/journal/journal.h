@@ -24,7 +24,8 @@ inline constexpr const char* kJournalFile = "journal.jsonl";
 /// The folder of an output that holds its journal.
 inline constexpr const char* kEditsFolder = "edits";
 
-/// Returns the folder with the journal: an output's edits/, or `edits` itself. nullopt: neither has one.
+/// Returns the folder with the journal: an output's edits/, or `edits` itself. An output may be
+/// named by its model file (existing_output). nullopt: neither has one.
 std::optional<std::filesystem::path> find_journal(const std::filesystem::path& edits);
 
 /// The unedited model. Hashes have 32 hexadecimal digits.

@@ -12,7 +12,11 @@
 namespace lancet {
 
 struct OutputSpec {
-  static constexpr PathOption kDir{{.key = "dir", .meaning = "folder of the edited model", .affects = Affects::kWork}};
+  static constexpr PathOption kDir{
+      {.key = "dir",
+       .meaning = "folder of the edited model; of a GGUF model also a file, `edited.gguf`, with the folder "
+                  "`edited.gguf.edits` beside it for everything else",
+       .affects = Affects::kWork}};
   static constexpr FlagOption kReplace{{.key = "replace",
                                         .meaning = "an earlier output may be replaced, if all in it is lancet's",
                                         .affects = Affects::kWork},

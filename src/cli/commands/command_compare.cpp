@@ -157,8 +157,8 @@ ExitCode run_compare(const CompareConfig& config, Expected expected, const Outpu
     std::cout << "\n"
               << comparison_text(report, config)
               << (expected == Expected::kShown ? "\n" + expected_text(report, config) : "") << "\n  "
-              << counted(static_cast<size_t>(report.requests), "request") << "; written: " << first.output->dir.string()
-              << "\n";
+              << counted(static_cast<size_t>(report.requests), "request")
+              << "; written: " << first.output->place.folder.string() << "\n";
   return code;
 }
 

@@ -117,9 +117,16 @@ std::string moved_weights_text(const EditReport& report) {
 /// What somebody else needs to have the same model: the small folder, and the command that adds it to the base there.
 std::string hand_over_text(const EditReport& report, const JobConfig& job) {
   if (!report.unmet.empty() || count_successes(report).none()) return {};
-  const std::string folder = (job.output->dir / kEditsFolder).string();
+  const std::string folder = (job.output->place.folder / kEditsFolder).string();
   return cat("  to pass on: ", folder, ", under any name; there: lancet apply ", kEditsFolder,
              " --to MODEL --out DIR\n");
+}
+
+std::string written_text(const EditReport& report, const OutputPlace& place) {
+  const std::string folder = place.folder.string();
+  if (!report.unmet.empty()) return cat("rejected: ", folder, ".rejected/report.json");
+  if (!place.model_file) return cat("written: ", folder);
+  return cat("written: ", place.model_file->string(), "; its edits, report and job: ", folder);
 }
 
 void print_summary(const EditReport& report, const JobConfig& job) {
@@ -136,8 +143,7 @@ void print_summary(const EditReport& report, const JobConfig& job) {
   std::cout << "  " << counted(report.requests.size(), "request") << ", " << job.method << ", " << report.model_dtype
             << " on " << report.devices << ", " << duration_text(total_seconds(report.stages))
             << "\n  peak memory: " << peaks_text(overall_peaks(report.stages)) << "\n";
-  std::cout << "  " << (report.unmet.empty() ? "written: " : "rejected: ") << job.output->dir.string()
-            << (report.unmet.empty() ? "" : ".rejected/report.json") << "\n"
+  std::cout << "  " << written_text(report, job.output->place) << "\n"
             << moved_weights_text(report) << hand_over_text(report, job) << std::flush;
 }
 
@@ -185,7 +191,8 @@ void add_edit(CLI::App& app, Action& action) {
   add_option(command, "--target", arguments->target, "One fact: what the model shall say after the prompt");
   add_option(command, "--requests", arguments->requests, "Many facts: a request file, instead of --prompt")
       .type("FILE");
-  add_option(command, "--out", arguments->out, "Folder for the edited model").type("DIR");
+  add_option(command, "--out", arguments->out, "Folder for the edited model; of a GGUF model also a file: edited.gguf")
+      .type("DIR");
   auto rehearse = std::make_shared<bool>(false);
   add_flag(command, "--rehearse", *rehearse,
            "Two requests through every stage, to see failures, memory and time early; writes nothing");

@@ -43,7 +43,7 @@ void print_summary(const EraseReport& report, const JobConfig& job) {
   const Audit& audit = report.audit;
   std::cout << "\n" << said_text(audit) << relearned_text(audit) << others_text(report.edit);
   std::cout << "\n  " << counted(audit.facts.size(), "fact") << " erased by " << job.method << "; " << kAuditCaution
-            << "\n  written: " << job.output->dir.string()
+            << "\n  written: " << job.output->place.named().string()
             << ": the merged model; no journal, no requests, no report\n  written: " << report.audit_folder.string()
             << ": audit.html and the reports, which quote the facts\n"
             << std::flush;

@@ -7,6 +7,7 @@
 #include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
 #include "lancet/io/files.h"
+#include "lancet/io/model_file_output.h"
 #include "lancet/io/output_folder.h"
 #include "lancet/pages/latex_table.h"
 #include "lancet/pages/report_page.h"
@@ -189,6 +190,7 @@ void add_report(CLI::App& app, Action& action) {
   add_output_options(command, *output);
   on_choice(command, action, [=] {
     begin(*output);
+    for (std::string& folder : *folders) folder = existing_output(folder).folder.string();
     if (*latex) return print_latex(*folders, *output);
     const std::vector<fs::path> paths = write_pages(*folders, *out);
     if (folders->size() == 1) note_written(folders->front(), paths);

@@ -57,7 +57,7 @@ ExitCode show_made(const MadeOutput& made, const Output& output) {
     print_rebased(made.rebased);
     std::cout << "  " << counted(made.report.requests.size(), "edit") << " stand, " << made.report.model_dtype << " on "
               << made.report.devices << ", " << duration_text(total_seconds(made.report.stages))
-              << "\n  written: " << made.folder.string() << "\n"
+              << "\n  written: " << made.place.named().string() << "\n"
               << std::flush;
   }
   return ExitCode::kOk;

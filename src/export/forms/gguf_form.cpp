@@ -59,7 +59,7 @@ class GgufForm final : public OutputForm {
         exchange.bytes.insert(exchange.bytes.end(), from, from + bytes.nbytes());
       }
     }
-    std::vector<GgufAddition> additions{{"lancet.version", std::string(LANCET_VERSION)},
+    std::vector<GgufAddition> additions{{kGgufVersionKey, std::string(LANCET_VERSION)},
                                         {"lancet.base_hash", files_.checkpoint.content_hash()}};
     if (n_edits_) additions.emplace_back("lancet.edits", static_cast<uint32_t>(*n_edits_));
     export_gguf(files_.checkpoint, exchanged, additions, folder / kGgufFile);

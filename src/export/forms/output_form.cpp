@@ -63,6 +63,9 @@ OutputOptions resolve_gguf_output(const OutputOptions& asked, const ModelFiles& 
   if (resolved.format != OutputFormat::kGguf && resolved.format != OutputFormat::kAdapter)
     throw ConfigError(cat(where(files, OutputSpec::kFormats[static_cast<size_t>(asked.format)]),
                           "the model is a GGUF file: expected gguf or adapter"));
+  if (asked.place.model_file && resolved.format != OutputFormat::kGguf)
+    throw ConfigError(cat("output.dir: ", asked.place.model_file->string(),
+                          " names a GGUF file, and output.format is adapter, which is a folder: name a folder"));
   if (resolved.format == OutputFormat::kGguf) check_gguf_output(resolved, files, edited);
   return resolved;
 }
@@ -76,6 +79,9 @@ OutputOptions resolve_output(const OutputOptions& asked, const ModelFiles& files
     throw ConfigError(cat(where(files, "gguf"),
                           "the model is no GGUF file: expected a model of one, or another format, ",
                           "whose output llama.cpp's convert_hf_to_gguf.py converts"));
+  if (asked.place.model_file)
+    throw ConfigError(cat("output.dir: ", asked.place.model_file->string(), " names a GGUF file, and the model, ",
+                          files.checkpoint.folder().string(), ", is none: name a folder"));
   OutputOptions resolved = asked;
   if (asked.format == OutputFormat::kAuto)
     resolved.format = kinds.has_experts       ? OutputFormat::kMixed

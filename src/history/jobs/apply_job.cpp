@@ -12,7 +12,7 @@ namespace {
 /// Nothing where the bases' shapes differ: their keys cannot be compared.
 std::vector<RebasedEdit> compare_with(HistorySource& source, const JobConfig& job) {
   if (!job.output->keeps_state) return {};
-  const EditHistory there = EditHistory::load(job.output->dir / kEditsFolder, source.files().config);
+  const EditHistory there = EditHistory::load(job.output->place.folder / kEditsFolder, source.files().config);
   try {
     return compare_edits(source.history(), there);
   } catch (const CheckpointError&) {

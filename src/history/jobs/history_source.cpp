@@ -3,6 +3,7 @@
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/edit_history/output_edits.h"
+#include "lancet/io/model_file_output.h"
 #include "lancet/job/dotted_key.h"
 #include "lancet/job/job_config.h"
 #include "lancet/job_setup/parse_job.h"
@@ -66,11 +67,11 @@ fs::path base_of(const fs::path& given, const std::optional<Journal>& journal) {
 }  // namespace
 
 HistorySource::HistorySource(const fs::path& edits, const fs::path& model)
-    : given_(edits),
-      journal_folder_(find_journal(edits)),
-      output_(output_of(edits, journal_folder_)),
+    : given_(existing_output(edits).folder),
+      journal_folder_(find_journal(given_)),
+      output_(output_of(given_, journal_folder_)),
       journal_(read_journal(journal_folder_)),
-      model_(model.empty() ? base_of(edits, journal_) : model),
+      model_(model.empty() ? base_of(given_, journal_) : model),
       files_(open_model(model_, {})) {
   if (!journal_) journal_ = history().journal();
   if (journal_->batches().empty()) throw ConfigError(cat(edits.string(), ": no edit stands in it"));
@@ -161,7 +162,7 @@ Numbered numbered(const Journal& journal) {
 }
 
 MadeOutput make_output(const JobConfig& job, Communicator& communicator, ReplayedEdits given) {
-  MadeOutput made{.report = run_edit_job(job, communicator, std::move(given)), .folder = job.output->dir};
+  MadeOutput made{.report = run_edit_job(job, communicator, std::move(given)), .place = job.output->place};
   if (communicator.is_root()) made.report_json = to_json(made.report, job);
   return made;
 }

@@ -5,6 +5,7 @@
 #include "lancet/history/apply_job.h"
 #include "lancet/history/downdated.h"
 #include "lancet/history/edits_taken.h"
+#include "lancet/io/model_file_output.h"
 #include "lancet/pipeline/replayed_edits.h"
 #include "lancet/spec/read_option.h"
 
@@ -51,7 +52,8 @@ MadeOutput run_undo_job(const UndoJob& job, Communicator& communicator) {
       throw ConfigError(cat(job.output.string(),
                             ": is a folder of edits alone, without the model that has them: --out ",
                             "says where the model with fewer of them shall go"));
-    return source->job(setting, requests, {*source->output(), IfExists::kReplace}, job.overrides);
+    return source->job(setting, requests, {existing_output(*source->output()).named(), IfExists::kReplace},
+                       job.overrides);
   };
   communicator.run_collectively("edits", [&] {
     source.emplace(job.output, job.model);

@@ -13,6 +13,7 @@
 #include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
 #include "lancet/io/files.h"
+#include "lancet/io/model_file_output.h"
 #include "lancet/requests/same_fact.h"
 
 namespace lancet {
@@ -231,7 +232,8 @@ std::string Journal::text() const {
 
 std::optional<std::filesystem::path> find_journal(const std::filesystem::path& edits) {
   std::error_code error;
-  for (const std::filesystem::path& folder : {edits / kEditsFolder, edits})
+  const std::filesystem::path output = existing_output(edits).folder;
+  for (const std::filesystem::path& folder : {output / kEditsFolder, output})
     if (std::filesystem::exists(folder / kJournalFile, error)) return folder;
   return std::nullopt;
 }

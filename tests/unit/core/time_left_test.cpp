@@ -28,6 +28,7 @@ TEST(WorkPace, SaysNothingBeforeItKnowsAnything) {
   EXPECT_TRUE(pace.seconds_left(at(2.1), {.done = 50, .left = 50}));
   EXPECT_FALSE(pace.seconds_left(at(9), {.done = 1, .left = 99})) << "a small share, after a short time";
   EXPECT_TRUE(pace.seconds_left(at(11), {.done = 1, .left = 99})) << "but a wait is never without a word";
+  EXPECT_FALSE(pace.seconds_left(at(11), {.done = 1, .left = 6399})) << "one step of one text of 100";
   EXPECT_FALSE(pace.seconds_left(at(3600), {.done = 0, .left = 99}));
   EXPECT_FALSE(pace.seconds_left(at(3600), {.done = 99, .left = 0}));
 }

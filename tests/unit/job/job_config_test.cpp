@@ -63,7 +63,8 @@ TEST(JobConfig, IsToldAllItsProblemsThoseOfItsEditorAmongThem) {
             "job:4: accept: 'efficacy_bits': is not measured: add efficacy to evaluate\n"
             "job:4: accept: 'portability_x': is not measured: add efficacy to evaluate\n"
             "job:4: accept: 'portability_x': 2: expected a share from 0 to 1\n"
-            "job:6: output.dirs: unknown key; did you mean dir? Known here: dir, replace, state, format, rounding, "
+            "job:6: output.dirs: unknown key; did you mean dir? Known here: dir, replace, state, format, gguf_type, "
+            "rounding, "
             "covariance_weight\n"
             "job:5: run.dtype: expected one of auto, f32, bf16, f16, f64, got f17; did you mean f16?");
 }

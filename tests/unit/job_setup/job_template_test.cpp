@@ -34,7 +34,7 @@ TEST(JobTemplate, RunsAsItIsWithTheMethodsOwnChoiceOfOptions) {
   EXPECT_EQ(job.statistics->from, StatisticsFrom::kSelf);
   EXPECT_EQ(job.requests.inline_requests.size(), 2u);
   EXPECT_EQ(job.requests.inline_requests[0].target_true, "Paris");
-  EXPECT_EQ(job.output->dir, "/jobs/edited");
+  EXPECT_EQ(job.output->place.folder, "/jobs/edited");
   EXPECT_TRUE(has(text, "corpus: self    # the model writes text of 3000 tokens")) << text;
   EXPECT_TRUE(has(text, "no published ones are known for it")) << text;
   EXPECT_FALSE(has(text, "preset: auto ")) << text;
@@ -100,7 +100,7 @@ TEST(JobTemplate, TakesAFileOfFactsAndAFolder) {
   const ModelFiles files = open_model(tiny.folder.path(), {});
   const JobConfig job = parse(make_job_template(files, {.requests = folder / "my facts.json", .out = folder / "a: b"}));
   EXPECT_EQ(load_requests(job.requests).requests.size(), 1u);
-  EXPECT_EQ(job.output->dir, folder / "a: b");
+  EXPECT_EQ(job.output->place.folder, folder / "a: b");
   EXPECT_THROW(make_job_template(files, {.requests = folder / "none.json", .out = {}}), ConfigError);
 }
 
