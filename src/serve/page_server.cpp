@@ -9,6 +9,7 @@
 #include "inside_edits.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
+#include "lancet/core/version.h"
 #include "lancet/editors/registry.h"
 #include "lancet/http/access_token.h"
 #include "lancet/http/http_server.h"
@@ -187,7 +188,7 @@ class PageServer::Impl {
                        {"servers", server_kinds()},
                        {"most_facts", options_.most_facts},
                        {"most_file_bytes", kMostFileBytes},
-                       {"version", LANCET_VERSION}});
+                       {"version", kVersion}});
   }
 
   /// Waits for news of whoever has seen state `since`.

@@ -3,6 +3,6 @@
 namespace lancet {
 
 /// The program's version, which is the version of the CMake project.
-inline constexpr const char* kVersion = LANCET_VERSION;
+extern const char* const kVersion;
 
 }  // namespace lancet

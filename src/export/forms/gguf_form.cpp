@@ -10,6 +10,7 @@
 #include "lancet/checkpoint/gguf_export.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
+#include "lancet/core/version.h"
 #include "lancet/io/model_file_names.h"
 #include "lancet/models/stored_part.h"
 #include "lancet/quant/gguf_blocks.h"
@@ -59,7 +60,7 @@ class GgufForm final : public OutputForm {
         exchange.bytes.insert(exchange.bytes.end(), from, from + bytes.nbytes());
       }
     }
-    std::vector<GgufAddition> additions{{kGgufVersionKey, std::string(LANCET_VERSION)},
+    std::vector<GgufAddition> additions{{kGgufVersionKey, std::string(kVersion)},
                                         {"lancet.base_hash", files_.checkpoint.content_hash()}};
     if (n_edits_) additions.emplace_back("lancet.edits", static_cast<uint32_t>(*n_edits_));
     export_gguf(files_.checkpoint, exchanged, additions, folder / kGgufFile);

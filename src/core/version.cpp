@@ -1,0 +1,7 @@
+#include "lancet/core/version.h"
+
+namespace lancet {
+
+const char* const kVersion = LANCET_VERSION;
+
+}  // namespace lancet
