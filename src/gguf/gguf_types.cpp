@@ -15,7 +15,9 @@ constexpr GgufType kGgufTypes[] = {
     {10, "Q2_K", 256, 84, {}},      {11, "Q3_K", 256, 110, {}},    {12, "Q4_K", 256, 144, {}},
     {13, "Q5_K", 256, 176, {}},     {14, "Q6_K", 256, 210, {}},    {20, "IQ4_NL", 32, 18, {}},
     {23, "IQ4_XS", 256, 136, {}},   {34, "TQ1_0", 256, 54, {}},    {35, "TQ2_0", 256, 66, {}},
-    {39, "MXFP4", 32, 17, {}},
+    {39, "MXFP4", 32, 17, {}},      {40, "NVFP4", 64, 36, {}},     {16, "IQ2_XXS", 256, 66, {}},
+    {17, "IQ2_XS", 256, 74, {}},    {22, "IQ2_S", 256, 82, {}},    {18, "IQ3_XXS", 256, 98, {}},
+    {21, "IQ3_S", 256, 110, {}},    {19, "IQ1_S", 256, 50, {}},    {29, "IQ1_M", 256, 56, {}},
 };
 
 /// Types that llama.cpp has and lancet does not read.
@@ -23,9 +25,7 @@ struct UnreadType {
   uint32_t number;
   std::string_view name;
 };
-constexpr UnreadType kUnreadTypes[] = {{9, "Q8_1"},   {15, "Q8_K"},  {16, "IQ2_XXS"}, {17, "IQ2_XS"}, {18, "IQ3_XXS"},
-                                       {19, "IQ1_S"}, {21, "IQ3_S"}, {22, "IQ2_S"},   {24, "I8"},     {25, "I16"},
-                                       {26, "I32"},   {27, "I64"},   {29, "IQ1_M"},   {40, "NVFP4"}};
+constexpr UnreadType kUnreadTypes[] = {{9, "Q8_1"}, {15, "Q8_K"}, {24, "I8"}, {25, "I16"}, {26, "I32"}, {27, "I64"}};
 
 }  // namespace
 

@@ -4,6 +4,8 @@
 #include <functional>
 
 #include "fake_tensors.h"
+#include "lancet/gguf/gguf_types.h"
+#include "lancet/quant/gguf_blocks.h"
 #include "lancet/quant/quantise.h"
 #include "support/fake_device.h"
 
@@ -56,6 +58,23 @@ Stored float8(int64_t rows, int64_t columns) {
   return stored;
 }
 
+/// Blocks of a GGUF file, with scales that are small numbers of f16.
+Stored blocks(std::string_view type_name) {
+  const GgufType& type = *find_gguf_type(type_name);
+  Stored stored{{.name = "w.weight", .rows = 24, .columns = 512}, {}};
+  stored.spec.code = {.packing = MatrixPacking::kGguf, .block_type = type.number};
+  stored.spec.parts = {{PartRole::kCodes, "c"}};
+  const int64_t bytes = 512 / type.block_numbers * type.block_bytes;
+  const Tensor weight = numbers({24, 512}, 6) * 0.02;
+  stored.parts = {can_encode(type) ? encode_blocks(weight, type, "w.weight")
+                                   : words(24, bytes, 7).bitwise_and(0x33).to(at::kByte)};
+  EXPECT_EQ(stored.parts.front().size(1), bytes);
+  return stored;
+}
+
+constexpr std::string_view kDecodedOnDevices[] = {"Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q2_K",
+                                                  "Q3_K", "Q4_K", "Q5_K", "Q6_K", "TQ2_0"};
+
 PackedMatrix gptq_on(at::Device device) { return gptq(64, 256).to(device).matrix(); }
 
 std::vector<std::function<PackedMatrix(at::Device)>> makers() {
@@ -65,6 +84,8 @@ std::vector<std::function<PackedMatrix(at::Device)>> makers() {
       all.emplace_back([quantiser, columns](at::Device device) {
         return quantise(numbers({96, columns}).to(device), quantiser, "w");
       });
+  for (const std::string_view type : kDecodedOnDevices)
+    all.emplace_back([type](at::Device device) { return blocks(type).to(device).matrix(); });
   return all;
 }
 
@@ -79,6 +100,16 @@ TEST(PackedMatrixOnDevices, HasTheHostsBits) {
       EXPECT_TRUE(torch::equal(there.unpack(type).to(kHost), host.unpack(type)));
       EXPECT_TRUE(torch::equal(moved.unpack(type).to(kHost), host.unpack(type)));
     }
+  }
+}
+
+TEST(PackedMatrixOnDevices, HasTheHostsBitsOfBlocksThatTheHostDecodes) {
+  set_fake_device_count(kMaxFakeDevices);
+  for (const std::string_view type : {"IQ4_NL", "MXFP4", "TQ1_0", "NVFP4", "IQ2_XXS", "IQ1_M"}) {
+    const Stored stored = blocks(type);
+    EXPECT_TRUE(
+        torch::equal(stored.to(fake(1)).matrix().unpack(at::kFloat).to(kHost), stored.matrix().unpack(at::kFloat)))
+        << type;
   }
 }
 

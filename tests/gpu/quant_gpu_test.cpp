@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
+#include "lancet/gguf/gguf_types.h"
+#include "lancet/quant/gguf_blocks.h"
 #include "lancet/quant/pack.h"
 #include "lancet/quant/quantise.h"
 #include "support/on_device.h"
@@ -53,6 +55,21 @@ TEST_P(PackedOnDevice, AssemblesWordsToTheHostsBits) {
       const Tensor expected = host.unpack(type);
       EXPECT_TRUE(other.unpack(type).to(expected.device()).equal(expected))
           << bits << " bits in " << at::toString(type);
+    }
+  }
+}
+
+TEST_P(PackedOnDevice, DecodesBlocksOfGgufFilesToTheHostsBits) {
+  const Tensor weight = testing::numbers({96, 1024}, 8) * 0.02;
+  for (const GgufType& type : gguf_types()) {
+    if (type.is_plain() || !can_encode(type)) continue;
+    PackedSpec spec{.name = "w.weight", .rows = 96, .columns = 1024, .parts = {{PartRole::kCodes, "c"}}};
+    spec.code = {.packing = MatrixPacking::kGguf, .block_type = type.number};
+    const std::vector<Tensor> parts{encode_blocks(weight, type, "w.weight")}, there{parts.front().to(device())};
+    const PackedMatrix host = PackedMatrix::assemble(spec, parts), other = PackedMatrix::assemble(spec, there);
+    for (const at::ScalarType out : kFloats) {
+      const Tensor expected = host.unpack(out);
+      EXPECT_TRUE(other.unpack(out).to(expected.device()).equal(expected)) << type.name << " in " << at::toString(out);
     }
   }
 }

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from gguf_codebooks import codebook
 from safetensors.torch import load_file
 
 ALIGNMENT = 32
@@ -19,9 +20,15 @@ TYPES = {
     "F32": (0, 1, 4), "F16": (1, 1, 2), "BF16": (30, 1, 2), "Q4_0": (2, 32, 18), "Q4_1": (3, 32, 20), "Q5_0": (6, 32, 22), "Q5_1": (7, 32, 24),
     "Q8_0": (8, 32, 34), "Q2_K": (10, 256, 84), "Q3_K": (11, 256, 110), "Q4_K": (12, 256, 144), "Q5_K": (13, 256, 176), "Q6_K": (14, 256, 210),
     "IQ4_NL": (20, 32, 18), "IQ4_XS": (23, 256, 136), "TQ1_0": (34, 256, 54), "TQ2_0": (35, 256, 66), "MXFP4": (39, 32, 17),
+    "NVFP4": (40, 64, 36), "IQ2_XXS": (16, 256, 66), "IQ2_XS": (17, 256, 74), "IQ2_S": (22, 256, 82), "IQ3_XXS": (18, 256, 98),
+    "IQ3_S": (21, 256, 110), "IQ1_S": (19, 256, 50), "IQ1_M": (29, 256, 56),
 }
 PLAIN = ("F32", "F16", "BF16")
 BLOCKS = [name for name in TYPES if name not in PLAIN]
+CODEBOOK = ("IQ1", "IQ2", "IQ3")
+# where a block has its scales in f16; IQ1_M has its own in four parts, and MXFP4 and NVFP4 have theirs in bytes
+HALVES = dict.fromkeys(BLOCKS, (0,)) | {"Q2_K": (80, 82), "Q3_K": (108,), "Q4_K": (0, 2), "Q5_K": (0, 2), "Q6_K": (208,), "TQ1_0": (52,)}
+HALVES |= {"TQ2_0": (64,), "Q4_1": (0, 2), "Q5_1": (0, 2), "IQ1_M": (), "MXFP4": (), "NVFP4": ()}
 
 
 # ---- the container
@@ -134,12 +141,84 @@ def decode_k(kind, b):
     return half(b, 64) * f32(q2_codes(b[:, :64]) - 1)  # TQ2_0
 
 
+def nibbles(b):
+    """[n, bytes] -> [n, 2 * bytes]: the low half of each byte, then its high half."""
+    return np.stack([b & 15, b >> 4], axis=2).reshape(len(b), -1).astype(np.int32)
+
+
+def pairs_of_bits(b):
+    """[n, bytes] -> [n, 4 * bytes]."""
+    return (b[:, :, None].astype(np.int32) >> np.arange(0, 8, 2) & 3).reshape(len(b), -1)
+
+
+def each_bit(b):
+    """[n, bytes] -> [n, 8 * bytes]."""
+    return (b[:, :, None].astype(np.int32) >> np.arange(8) & 1).reshape(len(b), -1)
+
+
+def words(b, dtype):
+    return b.copy().view(dtype).astype(np.int64)
+
+
+def even_signs(sevens):
+    """[n, groups] of 7 bits -> [n, 8 * groups] of bits: the eighth makes the sum of each 8 even."""
+    seven = sevens[:, :, None] >> np.arange(7) & 1
+    return np.concatenate([seven, seven.sum(axis=2, keepdims=True) % 2], axis=2).reshape(len(sevens), -1)
+
+
+def signs_and_multiples(b):
+    """[n, 32] bytes: in each word of 32 bits 4 times 7 signs, and a multiple of the scale in the highest 4."""
+    word = words(b, np.uint32)
+    return even_signs((word[:, :, None] >> np.array([0, 7, 14, 21]) & 127).reshape(len(b), -1)), word >> 28
+
+
+def decode_codebook(kind, b):
+    """IQ1, IQ2 and IQ3: codes [n, codes], scales [n, parts], signs [n, 256]."""
+    points = codebook("IQ1" if kind.startswith("IQ1") else kind)
+    if kind == "IQ1_M":
+        word = words(b[:, 48:56], np.uint16)
+        scale = (word >> 12 << np.arange(0, 16, 4)).sum(axis=1, keepdims=True).astype(np.uint16).view(np.float16).astype(np.float32)
+        multiple = (word[:, :, None] >> np.array([0, 3, 6, 9]) & 7).reshape(len(b), -1)
+        high = nibbles(b[:, 32:48])
+        codes, is_down = b[:, :32] | (high & 7) << 8, high >> 3 == 1
+    elif kind == "IQ1_S":
+        word = words(b[:, 34:50], np.uint16)
+        scale, multiple = half(b, 0), word >> 12 & 7
+        codes = b[:, 2:34] | (word[:, :, None] >> np.array([0, 3, 6, 9]) & 7).reshape(len(b), -1) << 8
+        is_down = np.repeat(word >> 15 == 1, 4, axis=1)
+    if kind.startswith("IQ1"):
+        shifted = f32(points[codes]) + np.where(is_down, np.float32(-0.125), np.float32(0.125))[:, :, None]
+        own = scale * f32(2 * multiple + 1)
+        return np.repeat(own, 256 // own.shape[1], axis=1) * shifted.reshape(len(b), 256)
+    if kind == "IQ2_XXS":
+        groups = b[:, 2:].reshape(len(b), 8, 8)
+        codes = groups[:, :, :4].reshape(len(b), 32)
+        signs, multiple = signs_and_multiples(groups[:, :, 4:].reshape(len(b), 32))
+    elif kind == "IQ2_XS":
+        word = words(b[:, 2:66], np.uint16)
+        codes, signs, multiple = word & 511, even_signs(word >> 9), nibbles(b[:, 66:])
+    elif kind == "IQ2_S":
+        codes, signs, multiple = b[:, 2:34] | pairs_of_bits(b[:, 66:74]) << 8, each_bit(b[:, 34:66]), nibbles(b[:, 74:])
+    elif kind == "IQ3_XXS":
+        codes = b[:, 2:66]
+        signs, multiple = signs_and_multiples(b[:, 66:])
+    else:  # IQ3_S
+        codes, signs, multiple = b[:, 2:66] | each_bit(b[:, 66:74]) << 8, each_bit(b[:, 74:106]), nibbles(b[:, 106:])
+    # scales: IQ2 (m + 1/2) / 4, IQ3_XXS (m + 1/2) / 2, IQ3_S 1 + 2 m
+    own = half(b, 0) * f32(1 + 2 * multiple) if kind == "IQ3_S" else half(b, 0) * (f32(multiple) + np.float32(0.5))
+    own = own * np.float32({"IQ2": 0.25, "IQ3": 0.5}[kind[:3]]) if kind != "IQ3_S" else own
+    numbers = np.repeat(own, 256 // own.shape[1], axis=1) * f32(points[codes].reshape(len(b), 256))
+    return np.where(signs == 1, -numbers, numbers)
+
+
 IQ4 = np.array([-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113])
 E2M1 = np.array([0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12])
 
 
 def decode_blocks(kind, b):
     """[n, bytes of a block] u8 -> [n, numbers] f32."""
+    if kind.startswith(CODEBOOK):
+        return decode_codebook(kind, b)
     if TYPES[kind][1] == 256:
         return decode_k(kind, b)
     if kind == "Q8_0":
@@ -148,6 +227,11 @@ def decode_blocks(kind, b):
         e = b[:, :1].astype(np.uint32)
         scale = np.where(e < 2, np.uint32(0x00200000) << np.minimum(e, 1), (np.maximum(e, 1) - 1) << 23).astype(np.uint32)
         return scale.view(np.float32) * f32(E2M1[low_and_high(b[:, 1:])])
+    if kind == "NVFP4":  # scales of E4M3 without a sign, halved; its two numbers that are none are 0 and 240
+        magnitude = torch.from_numpy(b[:, :4] & 127).view(torch.float8_e4m3fn).float().numpy()
+        scale = np.where(b[:, :4] == 127, 0, np.where(b[:, :4] == 255, 480, magnitude)).astype(np.float32) * np.float32(0.5)
+        codes = np.concatenate([low_and_high(b[:, at : at + 8]) for at in range(4, 36, 8)], axis=1)
+        return by_parts(scale, E2M1[codes], 4)
     if kind == "IQ4_NL":
         return half(b, 0) * f32(IQ4[low_and_high(b[:, 2:])])
     at = {"Q4_0": 2, "Q4_1": 4, "Q5_0": 6, "Q5_1": 8}[kind]
@@ -169,17 +253,36 @@ def decode(kind, shape, data):
     return torch.from_numpy(decode_blocks(kind, blocks).astype(np.float32).reshape(shape).copy())
 
 
+def put_scale_in_parts(b, scale_bits):
+    """The scale of IQ1_M, whose 16 bits are the highest 4 of 4 words of a block."""
+    b[:, 49:56:2] = b[:, 49:56:2] & 15 | (scale_bits[:, None] >> np.arange(0, 16, 4) & 15).astype(np.uint8) << 4
+
+
+def damaged_blocks(kind, data):
+    """The first block's scale is no number."""
+    b = np.frombuffer(data, np.uint8).reshape(-1, TYPES[kind][2]).copy()
+    if kind == "MXFP4":
+        b[0, :2] = 255, 7  # 2^127 times 12
+    elif kind == "IQ1_M":
+        put_scale_in_parts(b[:1], np.array([0x7E00], np.uint16))
+    else:
+        b[0, HALVES[kind][0] : HALVES[kind][0] + 2] = 0x00, 0x7E
+    return b.tobytes()
+
+
 def random_blocks(kind, shape, seed):
     """Bytes of a matrix of any codes, with scales like a model's."""
     _, numbers, size = TYPES[kind]
     random = np.random.default_rng(seed)
     n = int(np.prod(shape)) // numbers
     b = random.integers(0, 256, (n, size), dtype=np.uint8)
-    halves = {"Q2_K": (80, 82), "Q3_K": (108,), "Q4_K": (0, 2), "Q5_K": (0, 2), "Q6_K": (208,), "TQ1_0": (52,), "TQ2_0": (64,)}
-    places = halves.get(kind, (0, 2) if kind.endswith("_1") else (0,))
-    top = {256: 2e-5, 32: 4e-4}[numbers] * (50 if kind.startswith("TQ") else 1) / (8 if kind.startswith("IQ4") else 1)
-    for at in places if kind != "MXFP4" else ():
-        b[:, at : at + 2] = (random.uniform(0.2, 1, n) * top).astype(np.float16).view(np.uint8).reshape(n, 2)
+    top = {256: 2e-5, 64: 0, 32: 4e-4}[numbers] * (50 if kind.startswith("TQ") else 1) / (8 if kind.startswith("IQ4") else 1)
+    scales = (random.uniform(0.2, 1, n) * top).astype(np.float16)
+    for at in HALVES[kind]:
+        b[:, at : at + 2] = scales.view(np.uint8).reshape(n, 2)
+        scales = (random.uniform(0.2, 1, n) * top).astype(np.float16)
+    if kind == "IQ1_M":
+        put_scale_in_parts(b, scales.view(np.uint16))
     if kind == "MXFP4":
         b[:, 0] = random.integers(115, 121, n)
     return b.tobytes()

@@ -6,6 +6,7 @@ import random
 
 import checkpoints
 import gguf_files
+import gguf_search
 import numpy as np
 import pytest
 import torch
@@ -34,6 +35,8 @@ UNSAID = {
 # a Qwen2-MoE of llama.cpp's has experts in every layer
 VARIANTS["qwen2_moe_everywhere"] = dataclasses.replace(DENSE["qwen2_moe"], config=DENSE["qwen2_moe"].config | dict(mlp_only_layers=[]))
 
+DAMAGED = [kind for kind in gguf_files.BLOCKS if kind != "NVFP4"]  # whose scales are all numbers
+
 
 def one_matrix(kind, data, shape=SHAPE):
     metadata = {"general.architecture": "llama", "llama.block_count": 1, "llama.embedding_length": shape[0], "llama.attention.head_count": 1}
@@ -50,13 +53,10 @@ def unpacked(tmp_path_factory):
         made[kind] = gguf_files.random_blocks(kind, SHAPE, 100 + i)
         (folder / "model.gguf").write_bytes(one_matrix(kind, made[kind]))
         jobs.jobs[kind] = dict(folder=str(folder / "model.gguf"), shapes={NAME: SHAPE}, dtypes=["f32", "bf16"], out=str(folder / "out.safetensors"))
-        whole = jobs.new_folder()
-        damaged = bytearray(made[kind])
-        if kind != "MXFP4":
-            at = {"Q2_K": 80, "Q3_K": 108, "Q6_K": 208, "TQ1_0": 52, "TQ2_0": 64}.get(kind, 0)
-            damaged[at : at + 2] = b"\x00\x7e"  # not a number
-        (whole / "model.gguf").write_bytes(one_matrix(kind, bytes(damaged)))
-        jobs.jobs[f"{kind} damaged"] = jobs.jobs[kind] | dict(folder=str(whole), out=str(whole / "out.safetensors"))
+        if kind in DAMAGED:
+            whole = jobs.new_folder()
+            (whole / "model.gguf").write_bytes(one_matrix(kind, gguf_files.damaged_blocks(kind, made[kind])))
+            jobs.jobs[f"{kind} damaged"] = jobs.jobs[kind] | dict(folder=str(whole), out=str(whole / "out.safetensors"))
     return jobs.run(), made
 
 
@@ -72,7 +72,7 @@ def test_blocks_are_decoded_to_the_bit(kind, unpacked):
     assert answer["tensors"] == [f"{NAME}.{kind}"]
 
 
-@pytest.mark.parametrize("kind", [kind for kind in gguf_files.BLOCKS if kind != "MXFP4"])
+@pytest.mark.parametrize("kind", DAMAGED)
 def test_a_scale_that_is_no_number_is_refused(kind, unpacked):
     assert "not finite" in unpacked[0].refusal(f"{kind} damaged")
 
@@ -89,17 +89,51 @@ def test_the_definition_is_that_of_the_gguf_package(kind):
 
 
 WRITTEN = ["Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1"]
+SEARCHED = ["Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "IQ4_NL", "MXFP4"]
+# numbers that all of them can hold, and the largest error of one that they cannot
+EQUAL, UNEQUAL, TOLERANCE = [0.0, 0.5, -0.25, 48.0, -3 * 2.0**-20], 0.1234567, {"MXFP4": 0.2}
+
+
+def searched_matrices():
+    """Matrices for the types whose scales are searched, by what is hard about them."""
+    random = torch.Generator().manual_seed(11)
+    normal = torch.randn((24, 512), generator=random)
+    return {
+        "model": matrix(5, (24, 512)), "above": normal.abs() * 0.02 + 0.01, "sparse": normal * 0.02 * (torch.rand((24, 512), generator=random) < 0.3),
+        "heavy": normal / torch.randn((24, 512), generator=random).abs().clamp(min=0.05), "tiny": normal * 1e-6, "large": normal * 3e4,
+        "one": torch.zeros(24, 512).index_fill(1, torch.tensor([7, 300]), -0.3), "equal": torch.full((24, 512), UNEQUAL) * torch.arange(1, 25)[:, None],
+    }
+
+
+def decoded_blocks(kind, seed):
+    """Numbers of random blocks with positive scales."""
+    shape = [32, 512]
+    return gguf_files.decode(kind, shape, gguf_files.random_blocks(kind, shape, seed))
 
 
 @pytest.fixture(scope="module")
 def encoded(tmp_path_factory):
     jobs = PackJobs(tmp_path_factory.mktemp("encoded"))
     weight = matrix(5, (16, 512))
-    for kind in [*WRITTEN, "F16", "BF16", "Q4_K"]:
+    for kind in [*WRITTEN, "F16", "BF16", "IQ2_S"]:
         jobs.add(kind, weight, gguf_type=kind)
-    jobs.add("beyond", weight * 1e9, gguf_type="Q8_0")
-    jobs.add("odd", weight[:, :500], gguf_type="Q8_0")
-    return jobs.run(), weight
+    for kind in [*WRITTEN, *SEARCHED]:
+        jobs.add(f"{kind} beyond", weight * 1e38, gguf_type=kind)
+        jobs.add(f"{kind} nan", weight.clone().index_fill(1, torch.tensor([9]), float("nan")), gguf_type=kind)
+        jobs.add(f"{kind} odd", weight[:, :500], gguf_type=kind)
+    for kind in SEARCHED:
+        for name, numbers in searched_matrices().items():
+            jobs.add(f"{kind} {name}", numbers, gguf_type=kind)
+        for seed in (1, 2):
+            jobs.add(f"{kind} again {seed}", decoded_blocks(kind, seed), gguf_type=kind)
+        for number in EQUAL:
+            jobs.add(f"{kind} {number}", torch.full((2, 512), number), gguf_type=kind)
+    jobs.run()
+    jobs.twice = PackJobs(tmp_path_factory.mktemp("twice"))
+    for kind in SEARCHED:
+        jobs.twice.add(kind, jobs.packed(f"{kind} heavy")[1].float(), gguf_type=kind)
+    jobs.twice.run()
+    return jobs, weight
 
 
 @pytest.mark.parametrize("kind", WRITTEN)
@@ -111,11 +145,52 @@ def test_blocks_are_written_to_the_bit(kind, encoded):
     assert_same_bits(unpacked, gguf_files.decode(kind, list(weight.shape), expected).double(), kind)
 
 
+def errors_of(ours, weight, kind):
+    """The sum of squared errors of each block."""
+    return (ours.double() - weight.double()).reshape(-1, gguf_files.TYPES[kind][1]).square().sum(dim=1)
+
+
+@pytest.mark.parametrize("name", searched_matrices())
+@pytest.mark.parametrize("kind", SEARCHED)
+def test_searched_blocks_are_at_least_as_near_as_those_of_a_plain_search(kind, name, encoded):
+    weight = searched_matrices()[name]
+    tensors, unpacked = encoded[0].packed(f"{kind} {name}")
+    assert_same_bits(unpacked, gguf_files.decode(kind, list(weight.shape), tensors["blocks"].numpy().tobytes()).double(), kind)
+    ours, plain = (errors_of(numbers, weight, kind) for numbers in (unpacked, torch.from_numpy(gguf_search.decoded(kind, weight))))
+    assert ours.sum() <= plain.sum()
+    assert (ours <= plain * 1.01).all(), (ours / plain).max()
+
+
+@pytest.mark.parametrize("kind", SEARCHED)
+def test_numbers_of_blocks_are_found_again(kind, encoded):
+    jobs, _ = encoded
+    for seed in (1, 2):
+        assert torch.equal(jobs.packed(f"{kind} again {seed}")[1], decoded_blocks(kind, seed).double())
+    assert torch.equal(jobs.twice.packed(kind)[1], jobs.packed(f"{kind} heavy")[1])
+
+
+@pytest.mark.parametrize("kind", SEARCHED)
+def test_equal_numbers_are_kept(kind, encoded):
+    for number in EQUAL:
+        assert torch.equal(encoded[0].packed(f"{kind} {number}")[1], torch.full((2, 512), number, dtype=torch.float64)), number
+    expected = searched_matrices()["equal"].double()
+    error = (encoded[0].packed(f"{kind} equal")[1] - expected).abs() / expected
+    assert error.max() <= TOLERANCE.get(kind, 2**-11)
+
+
+@pytest.mark.parametrize("kind", [*WRITTEN, *SEARCHED])
+def test_numbers_that_no_block_has_are_refused(kind, encoded):
+    jobs, _ = encoded
+    assert "expected finite numbers" in jobs.refusal(f"{kind} nan", exit_code=5)
+    assert "whole blocks" in jobs.refusal(f"{kind} odd")
+    if kind != "MXFP4":  # has scales up to 2^126
+        assert f"{kind} can hold" in jobs.refusal(f"{kind} beyond", exit_code=5)
+
+
 def test_what_cannot_be_written_is_refused(encoded):
     jobs, weight = encoded
     assert_same_bits(jobs.packed("BF16")[1], weight.bfloat16().double(), "BF16")
-    assert "Q4_K" in jobs.refusal("Q4_K") and "whole blocks" in jobs.refusal("odd")
-    assert "Q8_0 can hold" in jobs.refusal("beyond", exit_code=5)
+    assert "IQ2_S" in jobs.refusal("IQ2_S")
 
 
 @pytest.fixture(scope="module")

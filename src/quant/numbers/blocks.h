@@ -8,8 +8,9 @@
 
 namespace lancet {
 
-/// `codes` [n, bytes of a row] u8 -> `out` [n, columns] f32, contiguous, on the same device. Waits for the device
-/// where that is not the host: blocks are decoded there.
+/// `codes` [n, bytes of a row] u8 -> `out` [n, columns] f32, contiguous, on the same device. On other devices than the
+/// host, a chain of operations decodes most types. Blocks of IQ1 to IQ4, TQ1_0, MXFP4 and NVFP4 are decoded on the
+/// host, which waits for the device.
 void decode_blocks(uint32_t type, const Tensor& codes, const Tensor& out);
 
 /// The largest magnitude; not finite where any number is not.

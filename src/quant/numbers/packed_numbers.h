@@ -15,7 +15,7 @@ enum class CodeKind {
   kPairs,   ///< 4 bits: a byte is a place in `pairs`, which has both of its numbers
   kPlanes,  ///< 2 or 3 bits, low bits first: taken apart by shifting
   kBytes,   ///< a byte is a number of the tensor's type: u8, i8 or E4M3
-  kBlocks   ///< blocks of a GGUF file, which have their scales within; decoded on the host
+  kBlocks   ///< blocks of a GGUF file, which have their scales within
 };
 
 /// Scales that are places in a table, whose own scales are those of blocks of 256 of them.

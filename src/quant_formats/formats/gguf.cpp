@@ -40,9 +40,10 @@ int64_t gguf_bytes(const MatrixCode& code, int64_t rows, int64_t columns) {
 
 constexpr QuantMethod kGgufMethods[] = {{.name = "gguf", .read = read_gguf, .exclude = exclude_gguf}};
 constexpr std::string_view kGgufMarks[] = {
-    ".weight.Q4_0",   ".weight.Q4_1",   ".weight.Q5_0",  ".weight.Q5_1",  ".weight.Q8_0",
-    ".weight.Q2_K",   ".weight.Q3_K",   ".weight.Q4_K",  ".weight.Q5_K",  ".weight.Q6_K",
-    ".weight.IQ4_NL", ".weight.IQ4_XS", ".weight.TQ1_0", ".weight.TQ2_0", ".weight.MXFP4",
+    ".weight.Q4_0",  ".weight.Q4_1",    ".weight.Q5_0",  ".weight.Q5_1",  ".weight.Q8_0",    ".weight.Q2_K",
+    ".weight.Q3_K",  ".weight.Q4_K",    ".weight.Q5_K",  ".weight.Q6_K",  ".weight.IQ4_NL",  ".weight.IQ4_XS",
+    ".weight.TQ1_0", ".weight.TQ2_0",   ".weight.MXFP4", ".weight.NVFP4", ".weight.IQ2_XXS", ".weight.IQ2_XS",
+    ".weight.IQ2_S", ".weight.IQ3_XXS", ".weight.IQ3_S", ".weight.IQ1_S", ".weight.IQ1_M",
 };
 constexpr TensorLayout kGgufLayouts[] = {{.packing = MatrixPacking::kGguf,
                                           .meaning = "blocks of a GGUF file",
