@@ -166,7 +166,7 @@ std::string type_name(const AnyOption& option) {
   return is_list(option) ? "TEXT,..." : "TEXT";
 }
 
-/// "Of the factors; auto: f16 in gguf, f32 in peft".
+/// "Number type of the factors; auto: f16 for gguf, f32 for peft".
 std::string help_of(const AnyOption& option) {
   std::string text = description_of(option);
   if (const std::string range = range_text(option); !range.empty()) text += cat(" (a number", range, ")");
