@@ -54,7 +54,7 @@ void add_undo(CLI::App& app, Action& action);
 
 /// --quiet and --json, which `json` describes.
 void add_output_options(CLI::App& command, Output& output,
-                        const std::string& json = "One JSON document on stdout instead of the table");
+                        const std::string& json = "Print one JSON document on stdout instead of the table");
 /// Sets how much is shown on stderr, and that signals end the program with words. Before any other work.
 void begin(const Output& output);
 

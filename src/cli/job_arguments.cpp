@@ -19,7 +19,7 @@ namespace lancet::cli {
 
 void add_output_options(CLI::App& command, Output& output, const std::string& json) {
   add_flag(command, "-q,--quiet", output.quiet,
-           "No progress, no summary of what lies in files: only warnings, errors, and results written nowhere else");
+           "Show only warnings, errors, and results that are written nowhere else");
   add_flag(command, "--json", output.json, json);
 }
 
@@ -30,10 +30,11 @@ void begin(const Output& output) {
 
 Argument add_job_file(CLI::App& command, JobArguments& arguments) {
   Argument file =
-      add_option(command, "job", arguments.file, "Job file (YAML or JSON); its paths are relative to its folder")
+      add_option(command, "job", arguments.file, "Job file (YAML or JSON); paths in it are relative to its folder")
           .type("FILE");
-  add_option(command, "--set", arguments.overrides,
-             "Change a key of the job: --set run.dtype=f32 --set model=DIR; paths are relative to the current folder")
+  add_option(
+      command, "--set", arguments.overrides,
+      "Change a key of the job: --set run.dtype=f32 --set model=DIR; its paths are relative to the current folder")
       .repeats()
       .type("KEY=VALUE");
   return file;
@@ -155,12 +156,15 @@ void add_rank_options(CLI::App& command, RankArguments& ranks) {
                                                           {"slurm", Launcher::kSlurm},
                                                           {"openmpi", Launcher::kOpenMpi}};
   command
-      .add_option(kLauncherOption, ranks.launcher,
-                  "Whose variables say which rank of a job of several processes this is; none: a job of its own")
+      .add_option(
+          kLauncherOption, ranks.launcher,
+          "Launcher whose environment variables say which rank of a job this process is; none: a job of one process")
       ->transform(CLI::CheckedTransformer(kLaunchers).description(""))
       ->type_name("{auto,none,torchrun,slurm,openmpi}")
       ->default_str("auto");
-  command.add_option("--join-timeout", ranks.join_timeout_s, "Seconds to wait for all ranks of the job to come")
+  command
+      .add_option("--join-timeout", ranks.join_timeout_s,
+                  "How long to wait for all ranks of the job to start, in seconds")
       ->check(CLI::Range(1, 86400))
       ->capture_default_str();
 }

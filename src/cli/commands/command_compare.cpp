@@ -170,16 +170,18 @@ void add_compare(CLI::App& app, Action& action) {
   auto ranks = std::make_shared<RankArguments>();
   auto expects = std::make_shared<bool>(false);
   CLI::App& command = add_command(app, "compare",
-                                  "Edit the same requests by several methods and measure each; writes no model.\n"
-                                  "Each method's row is printed and kept when it is done: the same command goes on "
-                                  "after a stop.\n"
+                                  "Edit the same requests with several methods and measure each; writes no model.\n"
+                                  "The row of each method is printed and kept when it is done. After a stop, the same "
+                                  "command continues.\n"
                                   "  lancet compare job.yaml --methods memit,alphaedit");
   add_job(command, *arguments);
-  add_option(command, "--methods", arguments->compared,
-             "Labels of the job's compare: sections, or names of methods; default: all sections, or without any the "
-             "job's method, memit, alphaedit and rome")
+  add_option(
+      command, "--methods", arguments->compared,
+      "Labels of the job's section compare, or names of methods; default: all labels, or without that section the "
+      "job's method, memit, alphaedit and rome")
       .separated_by(',');
-  command.add_flag("--expect", *expects, "Show the job's expect:, published figures, beside those that were found");
+  command.add_flag("--expect", *expects,
+                   "Show the published results of the job's section expect beside the measured ones");
   add_output_options(command, *output);
   add_rank_options(command, *ranks);
   on_choice(command, action, [=] {

@@ -85,14 +85,14 @@ void add_doctor(CLI::App& app, Action& action) {
   CLI::App& command =
       add_command(app, "doctor",
                   "Check this machine, and a job's model and folders, and say what to do.\n"
-                  "Exit code of a problem: 4 of this machine; of a job what lancet edit would end with.\n"
+                  "Exit code for a problem of this machine: 4; for a problem of the job: that of lancet edit.\n"
                   "  lancet doctor\n"
                   "  lancet doctor job.yaml\n"
                   "  lancet doctor --devices all");
   add_job_file(command, *arguments);
   add_option(command, "--devices", *devices,
-             "Also check what these compute, and copy to each other: all (every GPU), or names as in run.devices, "
-             "separated by commas")
+             "Also check that these devices compute and copy correctly: all (every GPU), none, or names as in "
+             "run.devices, separated by commas")
       .shows_default();
   add_output_options(command, *output);
   on_choice(command, action, [=] { return run_doctor(*arguments, *devices, *output); });

@@ -184,18 +184,20 @@ void add_edit(CLI::App& app, Action& action) {
       "  lancet edit --model DIR --prompt \"The capital of {} is\" --subject France --target Rome --out DIR");
   add_job(command, *arguments);
   add_option(command, "--model", arguments->model,
-             "Model folder; options: its lancet.yaml, a preset for its config.json, or the method's own choice")
+             "Model folder or GGUF file; options come from its lancet.yaml, else from a preset for it, else they are "
+             "automatic")
       .type("DIR");
-  add_option(command, "--prompt", arguments->prompt, "One fact: the prompt, {} where the subject goes");
-  add_option(command, "--subject", arguments->subject, "One fact: the subject");
-  add_option(command, "--target", arguments->target, "One fact: what the model shall say after the prompt");
+  add_option(command, "--prompt", arguments->prompt, "One fact: its prompt, with {} in the place of the subject");
+  add_option(command, "--subject", arguments->subject, "One fact: its subject");
+  add_option(command, "--target", arguments->target, "One fact: what the model should say after the prompt");
   add_option(command, "--requests", arguments->requests, "Many facts: a request file, instead of --prompt")
       .type("FILE");
   add_option(command, "--out", arguments->out, "Folder for the edited model; of a GGUF model also a file: edited.gguf")
       .type("DIR");
   auto rehearse = std::make_shared<bool>(false);
-  add_flag(command, "--rehearse", *rehearse,
-           "Two requests through every stage, to see failures, memory and time early; writes nothing");
+  add_flag(
+      command, "--rehearse", *rehearse,
+      "Run every stage with two requests only, to find errors and to measure memory and time early; writes nothing");
   add_output_options(command, *output);
   add_rank_options(command, *ranks);
   on_choice(command, action, [=] {

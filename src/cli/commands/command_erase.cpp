@@ -68,7 +68,7 @@ void add_erase(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<JobArguments>();
   auto output = std::make_shared<Output>();
   CLI::App& command = add_command(app, "erase",
-                                  "Make a model say something neutral in place of facts, and audit what it still "
+                                  "Make a model say something neutral instead of facts, and check what it still "
                                   "says. The model is written without records of the facts.\n"
                                   "  lancet erase job.yaml --set erase.target=unknown");
   add_job(command, *arguments).required();

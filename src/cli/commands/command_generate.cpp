@@ -190,22 +190,23 @@ void add_generate(CLI::App& app, Action& action) {
   auto output = std::make_shared<Output>();
   CLI::App& command = add_command(
       app, "generate",
-      "Let a model continue texts. Without prompts it reads them line by line, from a terminal (end: Ctrl-D) or a "
+      "Let a model continue texts. Without prompts, they are read line by line from a terminal (Ctrl-D ends) or a "
       "pipe.\n"
       "  lancet generate --model out/demo --prompt \"The capital of France is\"\n"
       "  lancet generate --model DIR --beside out/demo --prompts prompts.txt --temperature 0.8 --top-p 0.9 --seed 1");
   add_option(command, "--model", arguments->model, "Model folder").required().type("DIR");
-  add_option(command, "--beside", arguments->beside, "A second model folder, whose answers are shown beside")
+  add_option(command, "--beside", arguments->beside,
+             "A second model folder, whose answers are shown beside those of the first")
       .type("DIR");
   add_option(command, "--prompt", arguments->prompts, "Text to continue; may be given several times").repeats();
   add_option(command, "--prompts", arguments->prompts_file, "File of prompts, one per line").type("FILE");
   arguments->asked.add(command, GenerateSpec::kAll);
   const Argument chat = add_flag(command, "--chat", arguments->chat.from_model,
-                                 "Wrap prompts as the instruct model's own chat template does");
-  add_option(command, "--chat-template", arguments->chat.by_hand, "Wrap prompts in this text, {} where they go")
+                                 "Ask the prompts as a user's messages, with the model's own chat template");
+  add_option(command, "--chat-template", arguments->chat.by_hand, "Put each prompt into this text, in the place of {}")
       .excludes(chat);
   arguments->run.add(command, {&RunSpec::kDType, &RunSpec::kQuantiseBase, &RunSpec::kDevices});
-  add_output_options(command, *output, "One JSON object per answer, a line each");
+  add_output_options(command, *output, "Print one JSON object per line, for each answer");
   on_choice(command, action, [=] { return run_generate(*arguments, *output); });
 }
 

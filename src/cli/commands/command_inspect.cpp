@@ -287,8 +287,8 @@ void add_inspect(CLI::App& app, Action& action) {
   auto folder = std::make_shared<std::string>();
   auto output = std::make_shared<Output>();
   CLI::App& command = add_command(
-      app, "inspect", "Show what is understood of a model; reads no weights, and needs none.\n  lancet inspect DIR");
-  add_option(command, "model", *folder, "Model folder, or its config.json alone").required().type("DIR");
+      app, "inspect", "Show what lancet knows of a model; reads no weights, and needs none.\n  lancet inspect DIR");
+  add_option(command, "model", *folder, "Model folder, or only its config.json").required().type("DIR");
   add_output_options(command, *output);
   on_choice(command, action, [=] { return run_inspect(*folder, *output); });
 }

@@ -175,16 +175,17 @@ void add_report(CLI::App& app, Action& action) {
   auto output = std::make_shared<Output>();
   CLI::App& command =
       add_command(app, "report",
-                  "Write report.html again from a folder's report.json, or one page that compares several folders; or "
+                  "Write report.html again from a folder's report.json, or one page that compares several folders, or "
                   "print a LaTeX table.\n"
                   "  lancet report out/demo\n"
                   "  lancet report out/memit out/alphaedit --out comparison.html\n"
                   "  lancet report out/demo --latex > table.tex");
   add_option(command, "folders", *folders, "Outputs of lancet edit or lancet compare").required();
   auto latex = std::make_shared<bool>(false);
-  const Argument page = add_option(command, "--out", *out, "The page of several folders; default: comparison.html");
+  const Argument page =
+      add_option(command, "--out", *out, "File for the page that compares several folders; default: comparison.html");
   add_flag(command, "--latex", *latex,
-           "Print a table for a paper (LaTeX, package booktabs) of one output, of a comparison or of several outputs; "
+           "Print a table for a paper (LaTeX, package booktabs) of one output, a comparison or several outputs; "
            "writes nothing")
       .excludes(page);
   add_output_options(command, *output);

@@ -95,12 +95,14 @@ void add_tune(CLI::App& app, Action& action) {
   auto out = std::make_shared<std::string>("preset.yaml");
   auto output = std::make_shared<Output>();
   CLI::App& command = add_command(app, "tune",
-                                  "Find an editor's options for a model, on requests of their own (tune: in the "
-                                  "job; without it the first half of the job's). A trial that is done is kept: the "
-                                  "same command goes on after a stop.\n"
+                                  "Find options of an editor for a model, on other requests than those to edit (the "
+                                  "job's tune.requests, else the first half of its requests). Finished trials are "
+                                  "kept: after a stop, the same command continues.\n"
                                   "  lancet tune job.yaml --out preset.yaml");
   add_job(command, *arguments).required();
-  add_option(command, "--out", *out, "The preset file; a plot comes beside it, .svg").shows_default().type("FILE");
+  add_option(command, "--out", *out, "File for the preset; a plot (.svg) is written beside it")
+      .shows_default()
+      .type("FILE");
   add_output_options(command, *output);
   on_choice(command, action, [=] { return run_tune(*arguments, *out, *output); });
 }

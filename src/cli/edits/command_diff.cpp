@@ -151,18 +151,19 @@ ExitCode run_diff(const DiffArguments& arguments, const Output& output) {
 void add_diff(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<DiffArguments>();
   auto output = std::make_shared<Output>();
-  CLI::App& command = add_command(app, "diff",
-                                  "In what two checkpoints of one architecture differ; that as an adapter.\n"
-                                  "  lancet diff data/demo-model out/demo\n"
-                                  "  lancet diff data/demo-model out/demo --out out/found\n"
-                                  "  lancet diff out/one out/other --edits");
+  CLI::App& command =
+      add_command(app, "diff",
+                  "Show in what two checkpoints of one architecture differ, or write the difference as an adapter.\n"
+                  "  lancet diff data/demo-model out/demo\n"
+                  "  lancet diff data/demo-model out/demo --out out/found\n"
+                  "  lancet diff out/one out/other --edits");
   add_option(command, "before", arguments->before, "Model folder").required().type("DIR");
-  add_option(command, "after", arguments->after, "Model folder; what it has otherwise than the first is shown")
+  add_option(command, "after", arguments->after, "Model folder, which is compared with the first")
       .required()
       .type("DIR");
-  add_output_folder(command, arguments->output, "Folder for what is found of low rank, as an adapter of PEFT");
+  add_output_folder(command, arguments->output, "Folder for the differences of low rank, as an adapter of PEFT");
   arguments->adapter.add(command, {&AdapterSpec::kRank});
-  add_flag(command, "--edits", arguments->edits, "Compare which edits two outputs have, not their weights");
+  add_flag(command, "--edits", arguments->edits, "Compare the edits of two outputs, not their weights");
   arguments->run.add(command, {&RunSpec::kDevices});
   add_output_options(command, *output);
   on_choice(command, action, [=] { return run_diff(*arguments, *output); });

@@ -74,9 +74,10 @@ void add_merge(CLI::App& app, Action& action) {
                                   "Join the edits of several outputs of one base model.\n"
                                   "  lancet merge out/a out/b --out out/both --solve");
   add_option(command, "edits", arguments->edits, "Outputs of lancet edit").type("DIR").required();
-  add_option(command, "--prefer", arguments->prefer, "Whose edits stay where two are at odds: an output, or its number")
+  add_option(command, "--prefer", arguments->prefer,
+             "Output (or its number) whose edits stay if two edits contradict each other")
       .type("DIR");
-  add_option(command, "--drop", arguments->drop, "Ids of edits that stay out").separated_by(',').type("ID,...");
+  add_option(command, "--drop", arguments->drop, "Ids of edits to leave out").separated_by(',').type("ID,...");
   add_flag(command, "--solve", arguments->solve, "Solve for all edits together instead of adding their changes");
   add_made_options(command, arguments->made, "--to", "Folder for the edited model").required();
   on_choice(command, action, [=] {
