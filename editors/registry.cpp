@@ -6,7 +6,7 @@
 #include "lancet/editor_parts/filtered_editor.h"
 #include "lancet/spec/editor_spec.h"
 
-// One row for each method: its name, the function in its file that reads its options, and a line for --help.
+// One row for each method: its name, the function in its file that reads its options, and one line that describes it.
 #define LANCET_METHODS(ROW)                                                                                      \
   ROW("memit", make_memit, "many facts at once, in several layers (arXiv 2210.07229)")                           \
   ROW("rome", make_rome, "one fact at a time, by a rank-one change (arXiv 2202.05262)")                          \

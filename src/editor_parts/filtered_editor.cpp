@@ -79,8 +79,7 @@ class FilteredEditor final : public WrappedEditor {
   }
 
   FilterOptions options_;
-  mutable std::map<WeightId, DominantSubspace>
-      dominant_;  ///< the directions of each unedited weight that stay unchanged
+  mutable std::map<WeightId, DominantSubspace> dominant_;  ///< directions of each weight that stay unchanged
 };
 
 }  // namespace
