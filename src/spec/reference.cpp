@@ -1,4 +1,4 @@
-// docs/options.md: a table for each section, in the order of the declarations.
+// Writes docs/options.md: a table for each section, in the order of the declarations.
 #include "lancet/core/strings.h"
 #include "lancet/spec/job_spec.h"
 #include "lancet/spec/option.h"
@@ -54,7 +54,7 @@ std::string methods_cell(const Option& option) {
   return option.methods.empty() ? "all" : quoted_names(split(option.methods, ' '));
 }
 
-/// The table of a section, then those of sections in it.
+/// Returns the table of a section, then the tables of sections inside it.
 std::string section_text(std::span<const AnyOption> options, const std::string& place) {
   bool has_methods = false;
   for (const AnyOption& option : options) has_methods = has_methods || !base_of(option).methods.empty();
