@@ -1,4 +1,4 @@
-// The rows of protocol_table(): each protocol's file says its name, its metrics and how it is made.
+// The rows of protocol_table(). The file of each protocol has its name, its metrics and the function that makes it.
 #pragma once
 
 #include <array>
