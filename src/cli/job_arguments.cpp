@@ -1,5 +1,5 @@
-// What commands that run a job have in common: its text, a file or what one line spells; output; the ranks that run it
-// together.
+// Shared code of the commands that run a job: the job's text (a file, or one line), the output, and the ranks that run
+// it together.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
@@ -61,7 +61,7 @@ JobConfig load_job(const JobArguments& arguments, JobPurpose purpose, RankSessio
   return job;
 }
 
-// The text of a job: a file, or what one line spells.
+// The text of a job: a file, or one line.
 
 namespace {
 
@@ -73,7 +73,7 @@ ConfigTree map_of(const char* key, const std::string& value) {
   return map;
 }
 
-/// The job that --model, --prompt, --subject, --target and --out spell; its paths are relative to the current folder.
+/// Returns the job of --model, --prompt, --subject, --target and --out. Its paths are relative to the current folder.
 ConfigTree one_line_job(const JobArguments& arguments) {
   ConfigTree job = map_of("model", arguments.model);
   if (!arguments.requests.empty()) {
@@ -89,7 +89,7 @@ ConfigTree one_line_job(const JobArguments& arguments) {
   return job;
 }
 
-/// What the command line itself leaves open, or says twice, before the job is looked at.
+/// Checks the command line for missing and contradictory arguments, before the job is read.
 void check_one_line(const JobArguments& arguments, JobPurpose purpose) {
   std::vector<std::string> missing;
   if (arguments.model.empty()) missing.emplace_back("--model DIR");
@@ -183,14 +183,14 @@ void say_what_is_kept(const JobConfig& job, Communicator& communicator) {
 
 namespace {
 
-/// Names of runs that a study has kept, for the thread that speaks at the end.
+/// The names of the runs that a study has kept. The thread that handles signals prints them.
 class KeptNames {
  public:
   void add(const std::string& name) {
     const std::lock_guard lock(mutex_);
     names_.push_back(name);
   }
-  /// "; done: memit, alphaedit".
+  /// Returns "; done: memit, alphaedit".
   std::string text() const {
     const std::lock_guard lock(mutex_);
     return names_.empty() ? "" : cat("; done: ", join(names_));
@@ -232,7 +232,7 @@ ExitCode run_as_rank(const RankArguments& ranks, const Output& output,
   const LaunchInfo launch = read_launch(process_environment(), ranks.launcher);
   const bool shares_terminal = launch.rank > 0 && !launch.has_own_log;
   if (shares_terminal) stderr_reporter().set_verbosity(Verbosity::kQuiet);
-  if (shares_terminal) set_stop_words([] { return std::nullopt; });  // rank 0 says it
+  if (shares_terminal) set_stop_words([] { return std::nullopt; });  // only rank 0 prints it
   if (launch.rank > 0) stderr_reporter().set_error_prefix(cat("lancet (rank ", launch.rank, "): error: "));
   RankSession session(launch, std::chrono::seconds(ranks.join_timeout_s));
   try {

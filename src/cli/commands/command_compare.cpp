@@ -18,7 +18,7 @@
 namespace lancet::cli {
 namespace {
 
-/// "86 of 100"; of several seeds all edits together.
+/// Returns "86 of 100"; with several seeds the edits of all are counted together.
 std::string success_cell(std::span<const ComparedRun> runs) {
   size_t successes = 0, measured = 0;
   for (const ComparedRun& run : runs) {
@@ -28,7 +28,7 @@ std::string success_cell(std::span<const ComparedRun> runs) {
   return measured == 0 ? "n/a" : cat(successes, " of ", measured);
 }
 
-/// "98.2", of several seeds "98.2 ± 0.4".
+/// Returns "98.2", with several seeds "98.2 ± 0.4".
 std::string figure_cell(const MetricRow& row, const SeedFigure& figure) {
   return figure.deviation ? cat(metric_text(row, figure.mean), " ± ", metric_text(row, figure.deviation))
                           : metric_text(row, figure.mean);
@@ -49,8 +49,8 @@ std::string peaks_cell(std::span<const ComparedRun> runs) {
   return peaks_text(peaks);
 }
 
-/// A row for each method: how many edits took, its shares, and what the edits cost. `shares`: of a method that came to
-/// its end.
+/// Returns a row for each method: how many edits succeeded, its shares, and what the edits cost. `shares`: metrics of a
+/// method that finished.
 std::string methods_text(const CompareReport& report, const CompareConfig& config, const std::string& title,
                          MetricMeans ComparedRun::*shares) {
   std::vector<std::string> head{title, "success"}, before{"before", ""};
@@ -99,7 +99,7 @@ std::string comparison_text(const CompareReport& report, const CompareConfig& co
   return out;
 }
 
-/// A row for each published figure, what was found here, and how far that lies from it.
+/// Returns a row for each published figure: the measured one, and their difference.
 std::string expected_text(const CompareReport& report, const CompareConfig& config) {
   std::vector<std::vector<std::string>> rows{{"expected, %", "metric", "published", "here", "distance"}};
   for (const ExpectedFigure& each : beside_published(report, config)) {

@@ -1,4 +1,4 @@
-// `lancet erase`: facts that a model shall no longer say.
+// `lancet erase`: facts that a model should no longer say.
 #include <iostream>
 #include <memory>
 
@@ -32,7 +32,7 @@ std::string relearned_text(const Audit& audit) {
   return "\n" + format_table(rows);
 }
 
-/// What was measured of other facts.
+/// Returns what was measured on other facts.
 std::string others_text(const EditReport& report) {
   const std::string metrics = before_after_text(report.before, report.after);
   const std::string side_effects = side_effects_text(report.before.side_effects, report.after.side_effects);

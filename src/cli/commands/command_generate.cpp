@@ -22,7 +22,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Positions that memory is planned for where prompts are not known beforehand.
+/// Number of positions for which memory is planned if prompts are not known beforehand.
 constexpr int64_t kUnknownPrompt = 4096;
 
 struct GenerateArguments {
@@ -36,7 +36,7 @@ struct GenerateArguments {
   bool has_prompts() const { return !prompts.empty() || !prompts_file.empty(); }
 };
 
-/// A line without the end that other systems give it.
+/// Reads a line, and removes the carriage return with which other systems end lines.
 bool read_line(std::istream& in, std::string& line) {
   if (!std::getline(in, line)) return false;
   if (line.ends_with('\r')) line.pop_back();
@@ -54,10 +54,10 @@ std::vector<std::string> read_prompts(const GenerateArguments& arguments) {
   return prompts;
 }
 
-/// The models that are asked, and how their answers are shown.
+/// The models that answer, and how their answers are shown.
 class GenerateSession {
  public:
-  enum class Echo { kPrompt, kNone };  ///< a terminal shows the prompt already
+  enum class Echo { kPrompt, kNone };  ///< a terminal already shows the prompt
 
   GenerateSession(const GenerateArguments& arguments, const Output& output)
       : settings_(parse_generate_options(arguments.asked.tree(), flag_of)),
@@ -67,7 +67,7 @@ class GenerateSession {
     if (!arguments.beside.empty()) models_.emplace_back(arguments.beside, arguments.chat);
   }
 
-  /// `prompts`: empty where they are not known yet.
+  /// `prompts`: empty if they are not known yet.
   void load(const std::vector<std::string>& prompts, const RunOptions& run) {
     std::vector<GenerationSize> sizes;
     for (const GenerateModel& model : models_) {
@@ -98,7 +98,7 @@ class GenerateSession {
     std::cout << std::flush;
   }
 
-  /// Says how many rows of two models differ.
+  /// Returns how many rows of the two models differ.
   std::string comparison() const { return cat(n_different_, " of ", n_asked_ * settings_.samples, " rows differ"); }
   bool compares() const { return models_.size() > 1; }
 
@@ -144,11 +144,11 @@ class GenerateSession {
   bool is_chat_;
   bool json_;
   std::deque<GenerateModel> models_;
-  int64_t n_asked_ = 0;      ///< prompts
-  int64_t n_different_ = 0;  ///< rows
+  int64_t n_asked_ = 0;      ///< number of prompts
+  int64_t n_different_ = 0;  ///< number of rows
 };
 
-/// Line by line, until the input ends. Who types can try again after an error.
+/// Answers line by line until the input ends. At a terminal, the user can try again after an error.
 void ask_lines(GenerateSession& session, bool is_terminal) {
   const auto invite = [&] {
     if (is_terminal) std::cout << "> " << std::flush;
@@ -168,7 +168,7 @@ void ask_lines(GenerateSession& session, bool is_terminal) {
 
 ExitCode run_generate(const GenerateArguments& arguments, const Output& output) {
   begin(output);
-  // a person sees what a terminal would obey; a file or another program gets the text itself
+  // a terminal gets control characters in visible form; a file or another program gets the exact text
   std::optional<ExactStream> exact;
   if (isatty(STDOUT_FILENO) != 1) exact.emplace(std::cout);
   const RunOptions run = parse_run(arguments.run);

@@ -22,7 +22,7 @@ struct ImportArguments {
   std::string method;
 };
 
-/// "v_lr: 0.5 → editor.values.lr".
+/// Returns "v_lr: 0.5 → editor.values.lr".
 std::string fate_line(const ImportedKey& key) {
   const std::string head = cat("  ", key.key, ": ", key.value);
   switch (key.fate) {

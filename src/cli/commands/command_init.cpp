@@ -19,7 +19,7 @@ struct InitArguments {
   std::string model, requests, out;
 };
 
-/// `--out`: the job's file, or the folder that it names for the edited model.
+/// Whether `--out` names the file for the job, and not the folder for the edited model.
 bool names_job(const std::string& out) { return out.ends_with(".yaml") || out.ends_with(".yml"); }
 
 void write_job(const std::string& job, const fs::path& file) {

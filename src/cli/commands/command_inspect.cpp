@@ -1,4 +1,4 @@
-// `lancet inspect`: what a model folder holds, and what of it is understood.
+// `lancet inspect`: what a model folder has, and what lancet understands of it.
 #include <algorithm>
 #include <iostream>
 #include <memory>
@@ -17,14 +17,14 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// What is known of a model: its configuration, and where its weights are there, its files.
+/// What is known about a model: its configuration and, if its weights are there, its files.
 struct Inspected {
   std::filesystem::path folder;
   ModelConfig config;
   std::optional<ModelFiles> files;
 };
 
-/// Whether the folder has weight files of any format: those that cannot be read are refused by name.
+/// Whether the folder has weight files of any format. Those that cannot be read are refused by name.
 bool has_weight_files(const std::filesystem::path& folder) {
   constexpr std::string_view kEndings[] = {".safetensors", ".bin", ".pt", ".pth", ".gguf"};
   const std::filesystem::directory_iterator files(folder);

@@ -1,4 +1,4 @@
-// `lancet presets`: the published options that the program carries.
+// `lancet presets`: the published options inside the program.
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>

@@ -45,7 +45,7 @@ std::string share_text(double share) {
   return text;
 }
 
-/// Means over all matrices of what each is off by.
+/// Returns the mean errors over all matrices.
 std::string losses_text(const QuantiseReport& report) {
   std::vector<std::vector<std::string>> rows{{"error, %", "to the nearest", "as written"}};
   const auto mean = [&](const auto& value_of) {

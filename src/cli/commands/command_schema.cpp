@@ -1,4 +1,4 @@
-// `lancet schema`: what a job may say, for editors and for people.
+// `lancet schema`: the keys of a job, for text editors and for people.
 #include <algorithm>
 #include <iostream>
 #include <memory>

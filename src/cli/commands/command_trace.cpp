@@ -1,4 +1,4 @@
-// `lancet trace`: which layers carry a model's facts.
+// `lancet trace`: finds the layers that recall a model's facts.
 #include <algorithm>
 #include <cstdio>
 #include <iostream>

@@ -1,4 +1,4 @@
-// `lancet tune`: options of an editor for a model.
+// `lancet tune`: finds options of an editor for a model.
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -54,10 +54,10 @@ std::string trials_json(const TuneReport& report, const fs::path& preset) {
   return Json{{"format", "lancet-tune-1"}, {"preset", preset.string()}, {"trials", trials}}.dump(1) + "\n";
 }
 
-/// What the lock is called by; a preset is a file, no folder of lancet's.
+/// Names the lock. A preset is a file, and not a folder of lancet's.
 constexpr OutputKind kTuneOutput{"tune", "preset.yaml", "lancet-tune-"};
 
-/// The two files, and what an unfinished run left beside them, are looked at before the work begins.
+/// Checks the two files, and what an unfinished run left beside them, before the work begins.
 void check_target(const fs::path& preset) {
   check_unfinished(unfinished_folder(preset));
   for (const fs::path& file : {preset, fs::path(preset).replace_extension(".svg")})

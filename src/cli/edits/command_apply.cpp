@@ -1,4 +1,4 @@
-// `lancet apply`, `lancet undo`: models made of edits that are data, and of fewer of them.
+// `lancet apply`, `lancet undo`: models made from stored edits, or from some of them.
 #include <iostream>
 #include <memory>
 

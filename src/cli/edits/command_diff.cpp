@@ -1,4 +1,4 @@
-// `lancet diff`: in what two checkpoints differ, and that as an adapter.
+// `lancet diff`: the difference of two checkpoints, and the difference as an adapter.
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -22,7 +22,7 @@ struct DiffArguments {
   OutputArguments output;
 };
 
-/// "3.2, 1.1, 0.4".
+/// Returns "3.2, 1.1, 0.4".
 std::string first_values(const ChangeSpectrum& spectrum) {
   constexpr size_t kShown = 3;
   std::vector<std::string> values;
@@ -35,7 +35,7 @@ std::string weights_table(const DiffReport& report, bool writes) {
   std::vector<std::vector<std::string>> rows{{"weight", "change", "of it, %", "rank", "by", "in rank, %", "values"}};
   if (writes) rows.front().push_back("lost, %");
   for (const DifferentWeight& weight : report.different) {
-    if (weight.spectrum && weight.spectrum->rank == 0) continue;  // counted below the table
+    if (weight.spectrum && weight.spectrum->rank == 0) continue;  // these are counted below the table
     std::vector<std::string> row{weight.name, short_number(weight.size.norm),
                                  short_number(100 * weight.size.relative())};
     if (const auto& spectrum = weight.spectrum)

@@ -1,4 +1,4 @@
-// `lancet export`: edits as an adapter for other programs, and a model without where it came from.
+// `lancet export`: edits as an adapter for other programs, and a model without records of its edits.
 #include <algorithm>
 #include <array>
 #include <iostream>
@@ -25,7 +25,7 @@ struct ExportArguments {
   OutputArguments output;
 };
 
-/// What vLLM has to be told: the smallest of its sizes that holds the rank.
+/// Returns the option for vLLM: the smallest of its sizes that is not below the rank.
 std::string vllm_text(const AdapterReport& report) {
   constexpr std::array<int64_t, 8> kSizes{8, 16, 32, 64, 128, 256, 320, 512};
   const auto* size = std::find_if(kSizes.begin(), kSizes.end(), [&](int64_t each) { return each >= report.rank; });

@@ -43,7 +43,7 @@ std::string success_cell(const MeasuredEdit& held, const std::string* replaced_b
   return !held.success ? "" : *held.success ? "yes" : "no";
 }
 
-/// Schema: docs/edits.md.
+/// The schema is in docs/edits.md.
 std::string log_json(const Journal& journal, const std::set<std::string>& shown) {
   const JournalBase& base = journal.base();
   const ReplacedEdits replaced = replaced_edits(journal);

@@ -1,4 +1,4 @@
-// `lancet merge`: the edits of several outputs in one.
+// `lancet merge`: joins the edits of several outputs.
 #include <algorithm>
 #include <cstdio>
 #include <iostream>
@@ -21,7 +21,7 @@ struct MergeArguments {
   MadeArguments made;
 };
 
-/// Place of one of the outputs, as it was typed or counted from 1.
+/// Returns the index of the preferred output, which is given by its path, or by its number from 1.
 size_t preferred(const MergeArguments& arguments) {
   for (size_t i = 0; i < arguments.edits.size(); ++i)
     if (arguments.prefer == arguments.edits[i] || arguments.prefer == std::to_string(i + 1)) return i;

@@ -1,4 +1,4 @@
-// `lancet push`: edits into a server that runs, and out again.
+// `lancet push`: loads edits into a running server, and takes them back.
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -39,7 +39,7 @@ std::string table_of_shares(const PushReport& report) {
   return format_table(rows);
 }
 
-/// What does not hold comes first.
+/// Rows that do not hold come first.
 std::string table_of_answers(const PushReport& report) {
   std::vector<const AskedPrompt*> shown;
   for (const AskedPrompt& each : report.asked) shown.push_back(&each);
@@ -88,7 +88,7 @@ ExitCode run_push(const PushArguments& arguments, const Output& output) {
   return report.unnoted.empty() ? ExitCode::kOk : ExitCode::kCheckpoint;
 }
 
-/// Throws: ConfigError for what is given besides, and means nothing where nothing is pushed.
+/// Throws: ConfigError for options that have no meaning if nothing is pushed.
 void refuse_options_of_a_push(const PushArguments& arguments, const char* command) {
   const PushJob& job = arguments.job;
   const PushJob usual{};
@@ -137,7 +137,7 @@ ExitCode run_list(const PushArguments& arguments, const Output& output) {
   return ExitCode::kOk;
 }
 
-/// "efficacy=0.9,specificity=0.8". Returns what is wrong with it.
+/// Parses "efficacy=0.9,specificity=0.8". Returns what is wrong with it.
 std::string take_thresholds(const std::string& text, PushJob& job) {
   for (const std::string& part : split(text, ',')) {
     const size_t mark = part.find('=');

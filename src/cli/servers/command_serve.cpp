@@ -1,4 +1,4 @@
-// `lancet serve`: a page in a browser on a model in memory.
+// `lancet serve`: a page for the browser, with a model in memory.
 #include <unistd.h>
 
 #include <iostream>
@@ -48,7 +48,7 @@ ExitCode run_serve(ServeArguments arguments, const Output& output) {
   log_line(cat("open this address in a browser; OpenAI's API, for trying: ", server.api_address(),
                ", with the token as key; Ctrl-C ends both"));
   server.run();
-  for (;;) ::pause();  // the thread that a signal woke ends the process, which is the server's only end
+  for (;;) ::pause();  // a signal is the only end of the server: its thread ends the process
 }
 
 }  // namespace
