@@ -194,7 +194,8 @@ void add_edit(CLI::App& app, Action& action) {
   add_option(command, "--target", arguments->target, "One fact: what the model should say after the prompt");
   add_option(command, "--requests", arguments->requests, "Many facts: a request file, instead of --prompt")
       .type("FILE");
-  add_option(command, "--out", arguments->out, "Folder for the edited model; of a GGUF model also a file: edited.gguf")
+  add_option(command, "--out", arguments->out,
+             "Folder for the edited model; for a GGUF model it can be a file, such as edited.gguf")
       .type("DIR");
   auto rehearse = std::make_shared<bool>(false);
   add_flag(
