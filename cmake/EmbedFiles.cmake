@@ -1,5 +1,5 @@
-# embed_files(TARGET FUNCTION PATTERN): puts every file that matches into the target, as `std::span<const lancet::BuiltInFile> FUNCTION()`
-# (lancet/core/built_in_file.h), so that the program finds them wherever it lies. A sanitized twin gets them too.
+# embed_files(TARGET FUNCTION PATTERN): puts every matching file into the target, as `std::span<const lancet::BuiltInFile> FUNCTION()`
+# (lancet/core/built_in_file.h), so that the program has them wherever it is installed. A sanitized twin gets them, too.
 function(embed_files TARGET FUNCTION PATTERN)
   set(_source "${CMAKE_BINARY_DIR}/${TARGET}_files.cpp")
   file(GLOB _files CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/${PATTERN}")

@@ -1,23 +1,22 @@
 # lancet_library(NAME [TORCH | TENSORS] [SANITIZED] [SOURCES_IN dir] [DEPENDS targets...])
-#   One static library lancet_<NAME> from every source of a folder and its subfolders (src/<NAME> unless SOURCES_IN is given). The dependencies
-#   named here are the only ones: the design's direction of dependencies is these calls, and tests/lint holds sources to them.
+#   One static library lancet_<NAME> from every source of a folder and its subfolders (src/<NAME> unless SOURCES_IN is given). It has only
+#   the dependencies named here: these calls define the direction of dependencies, and tests/lint checks the sources against them.
 #   TORCH      the folder computes with torch
-#   TENSORS    the folder hands tensors on, and may use torch in a file or two
+#   TENSORS    the folder only passes tensors on, and may use torch in a file or two
 #   SANITIZED  also lancet_<NAME>_sanitized, the same sources under AddressSanitizer and UBSan, for the tests
 set(LANCET_WARNINGS -Wall -Wextra -Wshadow -Wconversion)
 if(LANCET_WERROR)
   list(APPEND LANCET_WARNINGS -Werror)
 endif()
-# What calls torch is optimised less: -O2 takes a third more of the compiler's time, and is no faster, as what takes time is in torch or in
-# loops with options of their own.
+# Code that calls torch is optimised less: -O2 takes a third more time to compile, but the program is not faster, because its time is spent
+# in torch, or in loops with their own options.
 set(LANCET_CALLS_TORCH $<$<CONFIG:RelWithDebInfo>:-O1>)
 # Optimising instrumented code takes three times as long as compiling it, and finds nothing more.
 set(LANCET_SANITIZE -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -O0)
 
 set(LANCET_UNITY 64 CACHE STRING "How many files of a room are compiled together; 1: each alone")
-# compile_together(TARGET files...): reading headers and what their templates become takes longer than compiling what a file of ours says,
-# so that files of a room share it. Names in a room's anonymous namespaces are therefore the room's.
-# A file with compile options of its own stays alone.
+# compile_together(TARGET files...): headers and their templates take longer to compile than the code of a file, so the files of a room
+# are compiled together. So a name in an anonymous namespace must be unique in the room. A file with its own compile options is compiled alone.
 function(compile_together TARGET)
   if(LANCET_UNITY LESS 2)
     return()
@@ -27,7 +26,7 @@ function(compile_together TARGET)
   math(EXPR _groups "(${_n} + ${LANCET_UNITY} - 1) / ${LANCET_UNITY}")
   set(_i 0)
   foreach(_file IN LISTS ARGN)
-    math(EXPR _group "${_i} * ${_groups} / ${_n}")  # of one size
+    math(EXPR _group "${_i} * ${_groups} / ${_n}")  # all of about the same size
     set_source_files_properties("${_file}" PROPERTIES UNITY_GROUP "files_${_group}")
     math(EXPR _i "${_i} + 1")
   endforeach()
@@ -77,11 +76,11 @@ function(lancet_library NAME)
   endif()
 endfunction()
 
-# precompiled_headers(NAME [TORCH] [SANITIZED] headers...): a target for others, which are compiled alike, to REUSE_FROM.
+# precompiled_headers(NAME [TORCH] [SANITIZED] headers...): a target from which targets with the same options can REUSE_FROM.
 function(precompiled_headers NAME)
   cmake_parse_arguments(ARG "TORCH;SANITIZED" "" "" ${ARGN})
   set(_source "${CMAKE_BINARY_DIR}/${NAME}.cpp")
-  file(CONFIGURE OUTPUT "${_source}" CONTENT "")  # written only when it is not there
+  file(CONFIGURE OUTPUT "${_source}" CONTENT "")  # written only if it does not exist
   add_library(${NAME} STATIC "${_source}")
   if(ARG_TORCH)
     target_link_libraries(${NAME} PUBLIC TorchWheel::torch)
@@ -94,7 +93,7 @@ function(precompiled_headers NAME)
   target_precompile_headers(${NAME} PRIVATE ${ARG_UNPARSED_ARGUMENTS})
 endfunction()
 
-# calls_torch(TARGET): compiled with torch's headers, as they were precompiled.
+# calls_torch(TARGET): compiles it with torch's precompiled headers.
 function(calls_torch TARGET)
   target_compile_options(${TARGET} PRIVATE ${LANCET_CALLS_TORCH})
   target_precompile_headers(${TARGET} REUSE_FROM lancet_torch_headers)

@@ -1,9 +1,9 @@
-# Imported targets straight on the pip wheels of torch and NVIDIA: no find_package(Torch), so no CUDA toolkit is needed.
+# Imported targets made directly from the pip wheels of torch and NVIDIA. They need no find_package(Torch), and so no CUDA toolkit.
 #   TorchWheel::torch   everything: c10, torch_cpu, c10_cuda, torch_cuda (the wheel runs on machines without a GPU too)
 if(NOT Python3_EXECUTABLE)
   set(Python3_EXECUTABLE "${CMAKE_SOURCE_DIR}/.venv/bin/python")
 endif()
-# A build of a wheel may see a Python without its packages: torch is beside them all the same. LANCET_TORCH names another folder.
+# While a wheel is built, Python may not see its packages, but torch is in their folder anyway. LANCET_TORCH names another folder.
 set(LANCET_TORCH "" CACHE PATH "Folder of the torch package; empty: that of Python3_EXECUTABLE")
 if(LANCET_TORCH)
   set(TORCH_WHEEL_DIR "${LANCET_TORCH}")
@@ -32,17 +32,17 @@ add_library(TorchWheel::torch INTERFACE IMPORTED)
 target_include_directories(TorchWheel::torch SYSTEM INTERFACE
   "${TORCH_WHEEL_DIR}/include" "${TORCH_WHEEL_DIR}/include/torch/csrc/api/include"
   "${_site}/nvidia/cu13/include" "${_site}/nvidia/nccl/include")
-# A consumer built without NDEBUG gets another class layout than the wheel.
+# Without NDEBUG, classes would have another layout than in the wheel.
 target_compile_definitions(TorchWheel::torch INTERFACE NDEBUG USE_DISTRIBUTED USE_CUDA USE_C10D_NCCL)
 target_link_libraries(TorchWheel::torch INTERFACE
   "-Wl,--no-as-needed" "${TORCH_WHEEL_DIR}/lib/libtorch_cuda.so" "${TORCH_WHEEL_DIR}/lib/libc10_cuda.so"
   "${TORCH_WHEEL_DIR}/lib/libtorch_cpu.so" "${TORCH_WHEEL_DIR}/lib/libc10.so" "-Wl,--as-needed"
-  "${TORCH_WHEEL_DIR}/lib/libgomp.so.1")  # the wheel's own: for the files of ours that are compiled with -fopenmp
+  "${TORCH_WHEEL_DIR}/lib/libgomp.so.1")  # the wheel's own, for lancet's files that are compiled with -fopenmp
 file(GLOB _nvidia_libs LIST_DIRECTORIES true "${_site}/nvidia/*/lib")
 foreach(_dir IN LISTS _nvidia_libs)
   target_link_options(TorchWheel::torch INTERFACE "LINKER:-rpath-link,${_dir}")
 endforeach()
 target_link_options(TorchWheel::torch INTERFACE "LINKER:--allow-shlib-undefined")
-if(NOT SKBUILD)  # a wheel goes to other places
+if(NOT SKBUILD)  # a wheel is installed in other places
   target_link_options(TorchWheel::torch INTERFACE "LINKER:-rpath,${TORCH_WHEEL_DIR}/lib")
 endif()

@@ -1,8 +1,8 @@
-// AlphaEdit: changes that act in the null space of what the model knows. Source: Fang et al., arXiv 2410.02355, eq. 14:
-// Delta^T = (P (K K^T + H H^T) + L2 I)^{-1} P K R^T, P the projector onto eigenvectors of C with eigenvalues below a
-// threshold, H the keys of earlier batches, measured after them. Values, keys and residuals are MEMIT's. Differs from
-// the reference: P is applied to keys and never formed, H is a list of keys and no n x n sum, and the solve is one of
-// as many rows as there are keys.
+// AlphaEdit: changes in the null space of the keys of text. Source: Fang et al., arXiv 2410.02355, eq. 14: Delta^T = (P
+// (K K^T + H H^T) + L2 I)^{-1} P K R^T. P projects onto the eigenvectors of C with eigenvalues below a threshold. H has
+// the keys of earlier batches, measured after them. Values, keys and residuals are those of MEMIT. Differs from the
+// reference: P is applied to keys and never formed; H is a list of keys and not an n x n sum; the solve has as many
+// rows as there are keys.
 #include "lancet/editor_parts/layered_editor.h"
 #include "lancet/editor_parts/null_space_rule.h"
 #include "lancet/spec/read_option.h"
@@ -29,7 +29,7 @@ class AlphaEditor final : public LayeredEditor {
                              .residuals_DN = problem.residuals_DN});
   }
 
-  /// |P k|^2.
+  /// Returns |P k|^2 of each key.
   Tensor leverages(const EditContext& context, const LayerProblem& problem) const override {
     return context.null_space(problem.layer).project(problem.keys_FN).square().sum(0);
   }

@@ -1,8 +1,9 @@
-// BetaEdit: AlphaEdit with the covariance in the solve, and a null space that is made again as edits come. Source:
-// github.com/lbq8942/BetaEdit @740e323: Delta^T = (P (K K^T + H H^T + l1 C) + l2 I)^{-1} P K R^T; every `refresh` edits
-// P becomes the null space of (H H^T / n + l1 C) / (1 + l1), n being the number of keys in H. Values, keys and
-// residuals are MEMIT's. Differs from the reference: P is of the first whole multiples of `refresh` keys, whatever the
-// batches; the solve is one in the null space, of as many rows as there are keys; no edit is stopped by its norm.
+// BetaEdit: AlphaEdit with the covariance in the solve, and a null space that is computed again as edits are added.
+// Source: github.com/lbq8942/BetaEdit @740e323: Delta^T = (P (K K^T + H H^T + l1 C) + l2 I)^{-1} P K R^T. After every
+// `refresh` edits P becomes the projection onto the null space of (H H^T / n + l1 C) / (1 + l1), where n is the number
+// of keys in H. Values, keys and residuals are those of MEMIT. Differs from the reference: P uses the largest multiple
+// of `refresh` keys, whatever the batches are; the solve is inside the null space and has as many rows as there are
+// keys; no edit is stopped because of its norm.
 #include <torch/types.h>
 
 #include <map>
@@ -30,7 +31,8 @@ class BetaEditor final : public LayeredEditor {
 
   EditorNeeds needs() const override {
     EditorNeeds needs = LayeredEditor::needs();
-    needs.solve_matrices = 5;  // C, what is protected, its eigenvectors, the system within, the basis that is kept
+    // C, the protected matrix, its eigenvectors, the system in the null space, the stored basis
+    needs.solve_matrices = 5;
     return needs;
   }
 
@@ -58,7 +60,7 @@ class BetaEditor final : public LayeredEditor {
     Tensor basis_FQ;
   };
 
-  /// B with B B^T = P (l1 P C P + l2 I)^{-1} P, kept until P changes.
+  /// Returns B with B B^T = P (l1 P C P + l2 I)^{-1} P. It is stored until P changes.
   const Tensor& basis(const EditContext& context, const LayerProblem& problem) const {
     const int64_t n_earlier = problem.history_FM.defined() ? problem.history_FM.size(1) : 0;
     const int64_t n_keys = n_earlier - n_earlier % options_.refresh;

@@ -1,9 +1,10 @@
-// CrispEdit: fine-tuning of a few down projections in directions in which the loss on text bends little. Source: Ikram
-// et al., arXiv 2602.15823 (zarifikram/CrispEdit): by K-FAC the curvature by a weight is the Kronecker product of A =
-// E[k k^T] and B = E[g g^T]; a gradient G becomes U_B (M o (U_B^T G U_A)) U_A^T, where M leaves out the products of
-// eigenvectors that carry the share `energy` of the curvature; then Adam. What earlier batches were trained on joins A
-// and B, token by token. Differs from the reference: Adam begins anew with each batch of a stream; its own steps may be
-// projected too, and A and B may have neighbours of the requests: their prompts with other requests' subjects.
+// CrispEdit: fine-tuning of a few down projections in directions in which the loss on text has low curvature. Source:
+// Ikram et al., arXiv 2602.15823 (zarifikram/CrispEdit). By K-FAC the curvature for a weight is the Kronecker product
+// of A = E[k k^T] and B = E[g g^T]. A gradient G becomes U_B (M o (U_B^T G U_A)) U_A^T, where M leaves out the products
+// of eigenvectors that together have the share `energy` of the curvature. Then Adam uses it. The texts on which earlier
+// batches were trained join A and B, token by token. Differs from the reference: Adam starts anew with each batch of a
+// stream; Adam's own steps may be projected, too; A and B may have neighbours of the requests: their prompts with the
+// subjects of other requests.
 #include <torch/types.h>
 
 #include <algorithm>
@@ -22,8 +23,8 @@ namespace {
 
 struct CrispOptions {
   double energy = 0;
-  int64_t neighbours = 0;       ///< prompts beside each request's own
-  double neighbour_weight = 0;  ///< tokens of the text that each counts for
+  int64_t neighbours = 0;       ///< number of further prompts for each request
+  double neighbour_weight = 0;  ///< each neighbour counts as this many tokens of text
 };
 
 /// Which of the captured rows join A and B.
@@ -32,11 +33,12 @@ struct Taken {
   double scale = 1;
 };
 
-/// Names of what a state has of the tokens that count beside the text's, a column each.
+/// Names of the tensors in which a state has the tokens that join those of the text, one token in each column.
 std::string keys_name(int64_t layer) { return cat("curvature.keys.", layer); }
 std::string gradients_name(int64_t layer) { return cat("curvature.gradients.", layer); }
 
-/// Each request's prompt with the subjects of those after it, `count` for each; none that is a request's own text.
+/// Returns each request's prompt with the subjects of the next `count` requests. Texts that are requests themselves are
+/// left out.
 std::vector<EditRequest> neighbours_of(std::span<const EditRequest> requests, int64_t count) {
   std::set<std::string> texts;
   for (const EditRequest& request : requests) texts.insert(request.prompt.text);
@@ -59,7 +61,7 @@ std::vector<EditRequest> neighbours_of(std::span<const EditRequest> requests, in
   return neighbours;
 }
 
-/// The columns of a state's tokens as rows; undefined: it has none.
+/// Returns a tensor of the state with a row for each token; undefined if the state has none.
 Tensor rows_of(const EditorState& state, const std::string& name) {
   const Tensor columns = columns_of(state, name);
   return columns.defined() ? columns.t() : columns;
@@ -108,7 +110,7 @@ class CrispEditor final : public Editor {
     return context.capture_token_gradients(texts, modules, {TokenChoice::kAnswer, training_.batch});
   }
 
-  /// Adds what each neighbour has at the token that predicts the first of the target.
+  /// Adds for each neighbour the key and the gradient at the token that predicts the first token of the target.
   void add_neighbours(const EditContext& context, std::span<const EditRequest> requests,
                       std::span<const WeightId> modules, EditorState& state) const {
     const std::vector<EditRequest> neighbours = neighbours_of(requests, options_.neighbours);
@@ -120,10 +122,10 @@ class CrispEditor final : public Editor {
     add_tokens(modules, captured, state, {firsts, std::sqrt(options_.neighbour_weight)});
   }
 
-  /// Lets tokens join A and B of the batches to come.
+  /// Adds tokens to A and B, for the batches that follow.
   static void add_tokens(std::span<const WeightId> modules, const CapturedGradients& captured, EditorState& state,
                          const Taken& taken = {}) {
-    std::vector<double> n_labels;  // a pass has the mean over its labels, A and B are of sums
+    std::vector<double> n_labels;  // the loss of a pass is a mean over its labels, but A and B need sums
     for (const int64_t size : captured.pass_sizes)
       n_labels.insert(n_labels.end(), static_cast<size_t>(size), static_cast<double>(size));
     for (size_t i = 0; i < modules.size(); ++i) {
@@ -164,7 +166,7 @@ std::unique_ptr<Editor> make_crispedit(ConfigSection& editor) {
   const CrispOptions options{.energy = read(editor, GradientSpec::kEnergy),
                              .neighbours = read(editor, GradientSpec::kNeighbours),
                              .neighbour_weight = read(editor, GradientSpec::kNeighbourWeight)};
-  // there are no second moments of what gate and up projections read
+  // gate and up projections have no second moments of their inputs
   std::optional<std::vector<WeightId>> modules = parse_modules(editor, ModuleKinds::kDown);
   return std::make_unique<CrispEditor>(std::move(modules), training, options, parse_target_end(editor));
 }

@@ -1,8 +1,8 @@
-// EMMET: a batch of facts as equality constraints: every key gets its value exactly (slack 0), or nearly.
-// Source: Gupta et al., arXiv 2403.14236, section 4; Delta = R (K^T A^{-1} K + mu I)^{-1} K^T A^{-1}, A = lambda C +
-// nu I, as in scalable-model-editing/unified-model-editing. Values, keys and residuals are MEMIT's. Differs from the
-// reference: no inverse is formed, and keys that depend on one another are an error at mu = 0, not a pseudo-inverse;
-// mu counts for single requests too.
+// EMMET: a batch of facts as equality constraints: every key gets exactly its value (slack 0), or nearly. Source: Gupta
+// et al., arXiv 2403.14236, section 4: Delta = R (K^T A^{-1} K + mu I)^{-1} K^T A^{-1}, A = lambda C + nu I, as in
+// scalable-model-editing/unified-model-editing. Values, keys and residuals are those of MEMIT. Differs from the
+// reference: no inverse is formed; linearly dependent keys are an error if mu = 0, and no pseudo-inverse is used; mu
+// also applies to a single request.
 #include "lancet/editor_parts/layer_passes.h"
 #include "lancet/editor_parts/layered_editor.h"
 #include "lancet/spec/read_option.h"
@@ -25,7 +25,7 @@ class EmmetEditor final : public LayeredEditor {
     return {std::move(solution.change), std::move(solution.inverse_gram_NN)};
   }
 
-  /// lambda mu plays the part that lambda has in MEMIT.
+  /// lambda mu has the role that lambda has in MEMIT.
   Tensor leverages(const EditContext& context, const LayerProblem& problem) const override {
     return lancet::leverages(context.covariance_factor(problem.layer), problem.keys_FN) / slack_;
   }
@@ -35,7 +35,8 @@ class EmmetEditor final : public LayeredEditor {
   double slack_;            ///< mu
 };
 
-/// Every key gets all of its residual, whatever lambda is: beside nu alone it decides anything.
+/// Parses the weight if slack is 0. Then every key gets its whole residual for any lambda, so lambda has an effect only
+/// if nu is above 0.
 SolveWeight parse_weight_without_slack(ConfigSection& editor, double identity_weight) {
   SolveWeight weight = parse_solve_weight(editor, LayeredSpec::kEmmetCovarianceWeight);
   if (!weight.number && identity_weight > 0)

@@ -1,7 +1,8 @@
-// EvoEdit: AlphaEdit whose null space shrinks with what was edited, so that stored keys are left alone exactly. Source:
-// github.com/Euphoria040201/RLSEdit @6688b89: Delta = R (K^T P K + L2 I)^{-1} K^T P, then P <- P - Q Q^T, Q the left
-// singular vectors of P K. Values, keys and residuals are MEMIT's. Differs from the reference: Q is made anew of all
-// earlier keys, P is never formed, and no request is skipped for a small residual.
+// EvoEdit: AlphaEdit with a null space that shrinks with each edit, so that the outputs for stored keys do not change
+// at all. Source: github.com/Euphoria040201/RLSEdit @6688b89: Delta = R (K^T P K + L2 I)^{-1} K^T P, then P <- P - Q
+// Q^T, where Q has the left singular vectors of P K. Values, keys and residuals are those of MEMIT. Differs from the
+// reference: Q is computed again from all earlier keys; P is never formed; no request is skipped because its residual
+// is small.
 #include <torch/types.h>
 
 #include "lancet/editor_parts/layered_editor.h"
@@ -27,13 +28,13 @@ class EvoEditor final : public LayeredEditor {
     return solve_projected(projected_keys(context, problem), problem.weight, problem.residuals_DN);
   }
 
-  /// |P k|^2.
+  /// Returns |P k|^2 of each key.
   Tensor leverages(const EditContext& context, const LayerProblem& problem) const override {
     return projected_keys(context, problem).square().sum(0);
   }
 
  private:
-  /// P K: of the null space what earlier keys have left.
+  /// Returns P K: the keys' part in the null space without the directions of earlier keys.
   static Tensor projected_keys(const EditContext& context, const LayerProblem& problem) {
     const torch::NoGradGuard no_grad;
     const NullSpace space = context.null_space(problem.layer);

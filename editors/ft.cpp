@@ -1,11 +1,12 @@
 // Fine-tuning of a few projections: the baselines FT, FT-L and FT-M. Source: ROME (Meng et al., arXiv 2202.05262,
 // appendix E) and EasyEdit's ft. FT and FT-L lower -log p of every target token at the prompt's last token; FT-L limits
-// every entry's change; FT-M is teacher-forced on the target. Differs from the reference: targets are tokenised as they
-// continue the prompt, without BOS or padding among the labels. FT-M with `order: breadth-first` and `target_end: eos`
-// is LocFT-BF (Yang et al., arXiv 2509.22072, ICT-STAR/LocFT): each pass has the requests in other batches. Differs
-// from it: the order is drawn from a stated seed. Ours are `revisit`, by which passes have requests of a stream's
-// earlier batches too, `margin`, and `whiten`: with M = (C / mean + whiten I)^(-1/2), mean being that of C's diagonal,
-// brought to a root mean square of its eigenvalues of 1, Adam moves A of the change A M.
+// the change of every entry; FT-M is teacher-forced on the target. Differs from the reference: targets are tokenised as
+// they continue the prompt, without BOS or padding among the labels. FT-M with `order: breadth-first` and `target_end:
+// eos` is LocFT-BF (Yang et al., arXiv 2509.22072, ICT-STAR/LocFT): each pass has the requests in other batches.
+// Differs from it: the order is drawn from a stated seed. `revisit`, `margin` and `whiten` are our own. With `revisit`,
+// a pass also has requests of the stream's earlier batches. With `whiten`, Adam optimises A in the change A M, where M
+// = (C / mean + whiten I)^(-1/2), mean is the mean of C's diagonal, and M is scaled so that the root mean square of its
+// eigenvalues is 1.
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/editing/editor.h"

@@ -1,8 +1,9 @@
-// MEMIT: mass editing of facts by ridge updates of several MLP down-projections. Source: Meng et al., arXiv 2210.07229,
-// algorithm 1. z* of every request once, on the unedited weights; then for each layer, ascending, with the weights as
-// they are by now: Delta = (R / layers left) K^T (lambda C + H H^T + K K^T)^{-1}. H, the keys of earlier batches, is
-// there with `history: true`: exact sums, not the reference's running n x n matrix. Differs from the reference: values
-// in batches, solves in the smaller space (values.h, solvers.h).
+// MEMIT: mass editing of facts by ridge updates of the down projections of several MLPs. Source: Meng et al., arXiv
+// 2210.07229, algorithm 1. z* of every request is found once, on the unedited weights. Then for each layer, in
+// ascending order, on the weights as changed so far: Delta = (R / layers left) K^T (lambda C + H H^T + K K^T)^{-1}. H,
+// the keys of earlier batches, is used with `history: true`: these are exact sums, not the reference's running n x n
+// matrix. Differs from the reference: values are found in batches, and solves are in the smaller space (values.h,
+// solvers.h).
 #include "lancet/editor_parts/layer_passes.h"
 #include "lancet/editor_parts/layered_editor.h"
 #include "lancet/spec/editor_spec.h"

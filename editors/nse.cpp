@@ -1,9 +1,10 @@
-// NSE, neuron-level sequential editing. Source: Jiang et al., arXiv 2410.04045, and its code as AlphaEdit's repository
-// carries it: values are found on the weights from before the first batch; the layers are passed over until each
-// request's ||z* - h|| is small enough; of a layer's inputs ("neurons") only those change that carry most of the keys:
-// Delta_S = (R / layers left) K_S^T (lambda C_SS + H_S H_S^T + K_S K_S^T)^{-1}, S by the sum of |k| over the requests.
-// H is MEMIT's history. Differs from the reference: all changes of a batch stay in the transaction (there, too, nothing
-// is taken back between passes); `passes` counts passes, its `max_iterations` one more.
+// NSE, neuron-level sequential editing. Source: Jiang et al., arXiv 2410.04045, and its code in AlphaEdit's repository.
+// Values are found on the weights from before the first batch. Passes over the layers are repeated until each request's
+// ||z* - h|| is small enough. Only those inputs of a layer ("neurons") are changed that have most of the keys'
+// magnitude: Delta_S = (R / layers left) K_S^T (lambda C_SS + H_S H_S^T + K_S K_S^T)^{-1}, where S is chosen by the sum
+// of |k| over the requests. H is MEMIT's history. Differs from the reference: all changes of a batch stay in the
+// transaction (there, too, nothing is taken back between passes); `passes` counts the passes, while the reference's
+// `max_iterations` is one more.
 #include <torch/types.h>
 
 #include <numeric>
@@ -18,12 +19,12 @@ namespace {
 
 struct NseOptions {
   double identity_weight = *LayeredSpec::kIdentityWeight.fallback;  ///< nu
-  /// Share of the keys' summed magnitude that the chosen inputs carry; 1: all inputs.
+  /// The share of the keys' summed magnitude that the chosen inputs have; 1: all inputs.
   double neurons = *LayeredSpec::kNeurons.fallback;
 };
 
-/// The inputs with the largest sums of |k|, as many as carry at most `share` of all; at least one. Numbers are added
-/// one after another: a GPU's cumulative sums have no order.
+/// Returns the inputs with the largest sums of |k|: as many as have at most `share` of the total, at least one. The
+/// sums are added on the host, one after another, because cumulative sums on a GPU have no fixed order.
 Tensor choose_neurons(const Tensor& keys_FN, double share) {
   const auto [size_F, order_F] = keys_FN.abs().sum(1).sort(/*stable=*/true, /*dim=*/0, /*descending=*/true);
   const std::vector<double> sizes = to_doubles(size_F);
@@ -40,7 +41,7 @@ class NseEditor final : public LayeredEditor {
 
   EditorNeeds needs() const override {
     EditorNeeds needs = LayeredEditor::needs();
-    if (options_.neurons < 1) needs.solve_matrices = 3;  // its chosen rows, their product, the factor of that
+    if (options_.neurons < 1) needs.solve_matrices = 3;  // the chosen rows, their product, and its factor
     return needs;
   }
 
@@ -63,11 +64,11 @@ class NseEditor final : public LayeredEditor {
   }
 
  private:
-  /// Returns L_S of C_SS = L_S L_S^T.
+  /// Returns L_S with C_SS = L_S L_S^T.
   static Tensor factor_of(const Tensor& chosen_S, const Tensor& lower_FF) {
     const Tensor rows_SW = lower_FF.flatten(0, -2).index_select(0, chosen_S);
     const Tensor product_SS = rows_SW.matmul(rows_SW.t());
-    if (lower_FF.dim() == 3) {  // between experts C is 0
+    if (lower_FF.dim() == 3) {  // C is 0 between different experts
       const Tensor expert_S = chosen_S.div(lower_FF.size(-1), "floor");
       product_SS.mul_(expert_S.unsqueeze(0) == expert_S.unsqueeze(1));
     }

@@ -1,6 +1,7 @@
-// PMET: values are found at the MLP and at the attention of the last layer together, and the MLP's alone is written.
-// Source: Li et al., arXiv 2308.08742; as EasyEdit runs it: targets in the MLP's output, residuals over sqrt(layers
-// left), Delta = R K^T (lambda C + K K^T)^{-1}. Differs from the reference: as MEMIT's here does from its own.
+// PMET: values are found together at the MLP and at the attention of the last layer, but only the MLP is changed.
+// Source: Li et al., arXiv 2308.08742, as EasyEdit runs it: targets at the MLP's output, residuals divided by
+// sqrt(layers left), Delta = R K^T (lambda C + K K^T)^{-1}. Differs from the reference: as MEMIT here differs from its
+// reference.
 #include "lancet/editor_parts/layered_editor.h"
 #include "lancet/spec/layered_spec.h"
 

@@ -6,24 +6,24 @@
 #include "lancet/editor_parts/filtered_editor.h"
 #include "lancet/spec/editor_spec.h"
 
-// One row for each method: its name, the function in its file that reads its options, and a line for --help.
-#define LANCET_METHODS(ROW)                                                                                    \
-  ROW("memit", make_memit, "many facts at once, spread over several layers (arXiv 2210.07229)")                \
-  ROW("rome", make_rome, "one fact at a time, a rank-one change (arXiv 2202.05262)")                           \
-  ROW("r-rome", make_r_rome, "ROME with one key throughout (arXiv 2403.07175)")                                \
-  ROW("emmet", make_emmet, "many facts at once as equality constraints (arXiv 2403.14236)")                    \
-  ROW("alphaedit", make_alphaedit, "many facts in the null space of what is known (arXiv 2410.02355)")         \
-  ROW("pmet", make_pmet, "values at MLP and attention, the MLP's written (arXiv 2308.08742)")                  \
-  ROW("nse", make_nse, "streams: values from the unedited model, chosen neurons (arXiv 2410.04045)")           \
-  ROW("evoedit", make_evoedit, "streams: a null space that shrinks with what was edited (RLSEdit)")            \
-  ROW("betaedit", make_betaedit, "streams: a null space made again as edits come (BetaEdit)")                  \
-  ROW("ultraedit", make_ultraedit, "normalised gradients of a batch, no subject needed (arXiv 2505.14679)")    \
-  ROW("stableedit", make_stableedit, "streams: the same with gradients whitened (StableEdit)")                 \
-  ROW("ft", make_ft, "fine-tuning, all target tokens at the prompt's last one (arXiv 2202.05262)")             \
-  ROW("ft-l", make_ft_l, "the same with every entry's change limited (arXiv 2202.05262)")                      \
-  ROW("ft-m", make_ft_m, "fine-tuning on the target tokens alone (EasyEdit)")                                  \
-  ROW("zerounlearn", make_zerounlearn, "facts taken out of a layer's outputs, for lancet erase (ZeroUnlearn)") \
-  ROW("crispedit", make_crispedit, "fine-tuning where the loss on text bends little (arXiv 2602.15823)")
+// One row for each method: its name, the function in its file that reads its options, and one line that describes it.
+#define LANCET_METHODS(ROW)                                                                                      \
+  ROW("memit", make_memit, "many facts at once, in several layers (arXiv 2210.07229)")                           \
+  ROW("rome", make_rome, "one fact at a time, by a rank-one change (arXiv 2202.05262)")                          \
+  ROW("r-rome", make_r_rome, "ROME with the same key everywhere in its equation (arXiv 2403.07175)")             \
+  ROW("emmet", make_emmet, "many facts at once, as equality constraints (arXiv 2403.14236)")                     \
+  ROW("alphaedit", make_alphaedit, "many facts, by changes in the null space of text (arXiv 2410.02355)")        \
+  ROW("pmet", make_pmet, "values at the MLP and at attention; only the MLP changes (arXiv 2308.08742)")          \
+  ROW("nse", make_nse, "for streams: values of the unedited model, chosen neurons (arXiv 2410.04045)")           \
+  ROW("evoedit", make_evoedit, "for streams: a null space that shrinks with each edit (RLSEdit)")                \
+  ROW("betaedit", make_betaedit, "for streams: a null space that is computed again after many edits (BetaEdit)") \
+  ROW("ultraedit", make_ultraedit, "one step from normalised gradients; needs no subject (arXiv 2505.14679)")    \
+  ROW("stableedit", make_stableedit, "for streams: ultraedit with whitened gradients (StableEdit)")              \
+  ROW("ft", make_ft, "fine-tuning, all target tokens at the prompt's last token (arXiv 2202.05262)")             \
+  ROW("ft-l", make_ft_l, "ft with a limit on the change of each entry (arXiv 2202.05262)")                       \
+  ROW("ft-m", make_ft_m, "fine-tuning on the target tokens (EasyEdit)")                                          \
+  ROW("zerounlearn", make_zerounlearn, "removes facts from a layer's outputs, for lancet erase (ZeroUnlearn)")   \
+  ROW("crispedit", make_crispedit, "fine-tuning that hardly changes the loss on text (arXiv 2602.15823)")
 
 namespace lancet {
 

@@ -1,8 +1,9 @@
-// ROME and R-ROME: one fact at a time, a rank-one change that gives its key its value. Source: Meng et al., arXiv
-// 2202.05262, eq. 2; Gupta et al., arXiv 2403.07175 (R-ROME). Delta = (v* - W k) u^T / (u^T k), u = C^{-1} k', or u =
-// k' with `covariance: false`. ROME takes k' as the mean over all contexts but k of the plain prompt; R-ROME takes one
-// key for both: the mean, with W k the mean too, or the plain prompt's. Differs from the reference: C's factor, no
-// inverse; v* at the MLP's output is found as MEMIT's values are (values.h).
+// ROME and R-ROME: one fact at a time, by a rank-one change that gives the fact's key its value. Source: Meng et al.,
+// arXiv 2202.05262, eq. 2; Gupta et al., arXiv 2403.07175 (R-ROME). Delta = (v* - W k) u^T / (u^T k), u = C^{-1} k', or
+// u = k' with `covariance: false`. In ROME, k' is the mean key over all contexts, but k is the key of the plain prompt.
+// R-ROME uses the same key for both: the mean key (and then the mean of W k), or the key of the plain prompt. Differs
+// from the reference: C's factor is used, not an inverse; v* at the MLP's output is found in the same way as MEMIT's
+// values (values.h).
 #include "lancet/editor_parts/layered_editor.h"
 #include "lancet/spec/read_option.h"
 
@@ -10,9 +11,9 @@ namespace lancet {
 namespace {
 
 enum class RomeKeys {
-  kPrefix,   ///< one key, the mean over all contexts
-  kPrompt,   ///< one key, the plain prompt's
-  kOriginal  ///< direction from the mean, division by the plain prompt's (ROME)
+  kPrefix,   ///< the mean key over all contexts, for both
+  kPrompt,   ///< the key of the plain prompt, for both
+  kOriginal  ///< the mean key for the direction, the key of the plain prompt for the division (ROME)
 };
 
 class RomeEditor final : public LayeredEditor {

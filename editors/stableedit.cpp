@@ -1,9 +1,9 @@
-// StableEdit: UltraEdit whose gradients are whitened as soon as there are enough of them. Source:
-// github.com/MINE-USTC/StableEdit @6ea8eae: inputs are standardised as UltraEdit's; beyond n > d_out + 1 rows,
+// StableEdit: UltraEdit with gradients that are whitened as soon as there are enough of them. Source:
+// github.com/MINE-USTC/StableEdit @6ea8eae. Inputs are standardised as in UltraEdit. Once there are n > d_out + 1 rows,
 // gradients become Gn = (G - mean) S^{-1/2}, S = sum (g - mean)(g - mean)^T / (n - d_out - 1), with eigenvalues of at
-// least 1e-6; V = -lr |Xn|^2 Gn; Delta^T = (X^T X + ridge I)^{-1} X^T V. Its warm-up, edits of other facts before the
-// stream whose gradients are standardised alone, is here the stream's first `warm_up` requests. Differs from the
-// reference: sums over rows are f64.
+// least 1e-6. V = -lr |Xn|^2 Gn; Delta^T = (X^T X + ridge I)^{-1} X^T V. The reference warms up with edits of other
+// facts before the stream, whose gradients are only standardised; here the first `warm_up` requests of the stream have
+// this role. Differs from the reference: sums over rows are f64.
 #include <torch/types.h>
 
 #include "lancet/core/strings.h"
@@ -55,7 +55,7 @@ class StableEditor final : public OneStepEditor {
   }
 
  private:
-  /// Returns S^{-1/2} of S = scatter / divisor, which all projections of one shape share until the state moves on.
+  /// Returns S^{-1/2} of S = scatter / divisor. All projections of one shape share it until the state changes.
   Tensor whitening(const Tensor& scatter_OO, double divisor) const {
     if (whitened_.is_same(scatter_OO)) return whitening_OO_;
     const auto [values_O, vectors_OO] = at::linalg_eigh(scatter_OO / divisor);
@@ -65,7 +65,7 @@ class StableEditor final : public OneStepEditor {
   }
 
   int64_t warm_up_;
-  mutable Tensor whitened_, whitening_OO_;  ///< the scatter that root has whitened, and by what
+  mutable Tensor whitened_, whitening_OO_;  ///< on root: the scatter that was whitened last, and the result
 };
 
 }  // namespace

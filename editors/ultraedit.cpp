@@ -1,7 +1,8 @@
-// UltraEdit: one backward pass for a batch, no subject, no optimisation. Source: Gu et al., arXiv 2505.14679: of each
-// projection the inputs X and the gradients G at its outputs, token by token, normalised by running statistics that
-// earlier batches share; V = -lr |Xn|^2 Gn; Delta^T = (X^T X + I)^{-1} X^T V with X as it is. Differs from the
-// reference: solved with as many rows as there are tokens, nothing on disk; a mini-batch of one token has variance 0.
+// UltraEdit: one backward pass for a batch, without a subject and without an optimisation. Source: Gu et al., arXiv
+// 2505.14679. For each projection it takes the inputs X and the gradients G at its outputs, token by token, normalised
+// with running statistics that also have the earlier batches. V = -lr |Xn|^2 Gn; Delta^T = (X^T X + I)^{-1} X^T V,
+// where X is not normalised. Differs from the reference: the solve has as many rows as there are tokens; nothing is
+// written to disk; a mini-batch of one token has variance 0.
 #include "lancet/editor_parts/one_step.h"
 
 namespace lancet {

@@ -1,11 +1,12 @@
-// ZeroUnlearn: a map of a layer's outputs that takes out what they answered of some facts, and leaves text's as they
-// are. Source: github.com/XMUDeepLIT/ZeroUnlearn @deff011: W <- D W, layer after layer, with
+// ZeroUnlearn: changes a layer's outputs so that they no longer give the old answers of some facts, while outputs on
+// text stay as they are. Source: github.com/XMUDeepLIT/ZeroUnlearn @deff011: W <- D W, layer after layer, with
 //   D = P ((c W C + (W K + R) K^T + l W) W^T) (W (c C + K K^T + l I) W^T)^{-1},  P = (1 + eps) I - v v^T.
-// v spans the values of the old answers, found at the projection's own output; R brings the facts' keys K towards the
-// neutral answers' values, found once at the last layer's output, by an even share of what is left. Since
-// W S W^T + R K^T W^T with S = c C + K K^T + l I is all but P of the first factor, D = P (I + R (W K)^T (W S
-// W^T)^{-1}). Differs from the reference: W C stands for the moments of outputs and keys over text, which it is;
-// directions that the values have by rounding alone stay in P; its weight of the facts is 1, the others' are by it.
+// v spans the values of the old answers, found at the projection's own output. R moves the outputs for the facts' keys
+// K towards the values of the neutral answers, which are found once, at the last layer's output; each layer takes an
+// even share of what is left. W S W^T + R K^T W^T, with S = c C + K K^T + l I, is the first factor without P, so D = P
+// (I + R (W K)^T (W S W^T)^{-1}). Differs from the reference: the moments of outputs and keys over text are computed as
+// W C, which they equal; directions that the values have only because of rounding stay in P; the weight of the facts is
+// 1, and the other weights are divided by the reference's weight of the facts.
 #include <torch/types.h>
 
 #include <numeric>
@@ -24,7 +25,7 @@ namespace {
 
 constexpr double kKept = 0.01;  ///< eps
 
-/// One layer's part, on its solve device.
+/// The data of one layer, on its solve device.
 struct Unlearning {
   Tensor weight_DF;
   Tensor lower_FF;  ///< L of C
@@ -42,7 +43,7 @@ struct ZeroOptions {
   double identity_weight = 0;    ///< l
 };
 
-/// The requests with their old answers as targets.
+/// Returns the requests with their old answers as targets.
 std::vector<EditRequest> with_old_answers(std::span<const EditRequest> requests) {
   std::vector<EditRequest> old(requests.begin(), requests.end());
   for (EditRequest& request : old) request.target = request.target_true.value();
@@ -131,7 +132,7 @@ class ZeroUnlearnEditor final : public Editor {
     return layers;
   }
 
-  /// Values of the old answers at the layer's own output, on the weights as they are.
+  /// Returns the values of the old answers at the layer's own output, on the current weights.
   Tensor values_of(const EditContext& context, std::span<const PreparedRequest> old, int64_t layer) const {
     const torch::AutoGradMode with_gradients(true);
     return context.optimize_values(old, layer, old_values_).z_ND;

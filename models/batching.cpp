@@ -25,7 +25,7 @@ std::vector<std::vector<int64_t>> plan_batches(std::span<const int64_t> lengths,
   std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return length(a) < length(b); });
   std::vector<std::vector<int64_t>> batches;
   for (const int64_t row : order) {
-    // Sorted ascending: this row would be the widest of the batch.
+    // rows are sorted in ascending order, so this row would be the widest of the batch
     const int64_t rows = batches.empty() ? 0 : static_cast<int64_t>(batches.back().size()) + 1;
     const bool fits = rows > 0 && rows <= limits.rows && rows <= limits.tokens / length(row);
     if (!fits) batches.emplace_back();
@@ -53,7 +53,8 @@ std::vector<std::vector<int64_t>> plan_packs(std::span<const std::vector<TokenId
   int64_t tokens = 0, places = 0;  // of the last pack
   for (const int64_t index : order) {
     const int64_t length = static_cast<int64_t>(document(index).size());
-    // Of all documents of the pack, the one before begins most alike: they are in the order of a dictionary.
+    // documents are sorted lexicographically, so of all documents of the pack the previous one shares the longest
+    // beginning
     const int64_t fresh =
         packs.empty() ? length : length - common_prefix(document(packs.back().back()), document(index));
     const bool fits_kind = !packs.empty() && is_long(packs.back().back()) == is_long(index);
@@ -80,7 +81,7 @@ Tensor in_place_order(const std::vector<Tensor>& parts, const std::vector<int64_
 
 PackedDocumentBatch::PackedDocumentBatch(const std::vector<std::span<const TokenId>>& documents)
     : batch(make_packed_batch(documents)) {
-  const Tensor& places_P = batch.sequence.places_P;  // undefined: every token has a place of its own
+  const Tensor& places_P = batch.sequence.places_P;  // undefined: every token has its own place
   int64_t place = 0;
   for (const std::span<const TokenId> document : documents) {
     std::vector<int64_t>& own = tokens.emplace_back();
@@ -121,7 +122,7 @@ std::string to_bytes(const std::vector<Tensor>& parts, at::ScalarType dtype) {
   return {static_cast<const char*>(rows.const_data_ptr()), rows.nbytes()};
 }
 
-/// Places of the rows that `rank` of `size` sends.
+/// Returns the indices of the rows that `rank` of `size` sends.
 std::vector<int64_t> rows_of(const RowBatches& batches, size_t rank, size_t size) {
   std::vector<int64_t> rows;
   for (size_t i = rank; i < batches.size(); i += size) rows.insert(rows.end(), batches[i].begin(), batches[i].end());
@@ -129,7 +130,7 @@ std::vector<int64_t> rows_of(const RowBatches& batches, size_t rank, size_t size
 }
 
 Tensor from_bytes(const std::string& bytes, int64_t n_rows, at::ScalarType dtype) {
-  // read only; the bytes outlive the tensor
+  // the tensor is only read, and the bytes outlive it
   void* data = const_cast<char*>(bytes.data());
   const auto elements = static_cast<int64_t>(bytes.size() / at::elementSize(dtype));
   return torch::from_blob(data, {n_rows, elements / n_rows}, dtype);

@@ -19,7 +19,7 @@
 
 namespace lancet {
 
-/// What passes take of the configuration alone, made once.
+/// What passes need that depends only on the configuration. It is made once.
 struct PassConstants {
   std::map<LayerReach, std::vector<RopeFrequencies>> frequencies;  ///< frequencies of each stage, on its device
 };
@@ -53,7 +53,7 @@ LayerReach reach_of(const ModelConfig& config, int64_t layer) {
   return config.has_window(layer) ? LayerReach::kWindow : LayerReach::kAll;
 }
 
-/// Hidden states come from the layer's own stage, or from the one before.
+/// Hidden states must be on the device of the layer's stage, or of the stage before.
 void check_entry(const Placement& placement, const Tensor& h_BTD, int64_t layer) {
   if (layer > 0 && h_BTD.device() == placement.device_of(layer - 1)) return;
   check_device(h_BTD, placement.device_of(layer), cat("hidden states into layer ", layer));
@@ -77,7 +77,8 @@ void check_weight(const WeightSpec& spec, const Placement& placement, const Mode
                                at::toString(weight.scalar_type()), " ", weight.sizes()));
 }
 
-/// Whether a text beyond the model's positions is turned otherwise than it says (NTK's base grows with the text).
+/// Whether texts beyond the model's positions are rotated differently than the model says (the base of NTK grows with
+/// the text).
 bool changes_beyond_positions(const ModelConfig& config) {
   const auto changes = [](const RopeConfig& rope) { return rope.scaling == RopeConfig::Scaling::kDynamic; };
   return changes(config.rope) || (config.window_rope && changes(*config.window_rope));
@@ -95,7 +96,7 @@ void check_prefix(const ModelConfig& config, const SequenceInfo& sequence, at::D
   check_device(prefix.value, device, cat("cached values of layer ", layer));
 }
 
-/// The part of a pass from `layer` on that one other rank computes.
+/// Returns the part of a pass, from `layer` on, that one other rank computes.
 PassElsewhere elsewhere(const Placement& placement, int64_t layer, LayerRange range) {
   const int64_t rank = placement.stage_with(layer).rank;
   LayerRange layers{layer, layer};
@@ -167,8 +168,7 @@ Tensor CausalLM::embed_tokens(const Tensor& ids_BT) const {
     return normed(config_, h_BTD, optional_weight({WeightKind::kEmbeddingNorm}),
                   optional_weight({WeightKind::kEmbeddingNormBias}));
   if (config_.embedding_scale == 1) return h_BTD;
-  return h_BTD *
-         torch::full({}, config_.embedding_scale, h_BTD.options());  // rounded to the type, as transformers does
+  return h_BTD * torch::full({}, config_.embedding_scale, h_BTD.options());  // rounded to the type, as in transformers
 }
 
 Tensor CausalLM::embed(const Tensor& ids_BT, const SequenceInfo& sequence) const {
@@ -180,7 +180,8 @@ Tensor CausalLM::embed(const Tensor& ids_BT, const SequenceInfo& sequence) const
                           " positions: expected shorter texts"));
   if (!are_learned) return h_BTD;
   const Tensor positions_BT =
-      config_.first_position + sequence.positions_BT.clamp_max(config_.max_positions - 1);  // padding lies beyond
+      // padding is beyond the last position
+      config_.first_position + sequence.positions_BT.clamp_max(config_.max_positions - 1);
   return h_BTD + at::embedding(weight({WeightKind::kPositions}), sent_to(h_BTD.device(), positions_BT));
 }
 
@@ -193,13 +194,13 @@ Tensor CausalLM::run_layers(Tensor h_BTD, const SequenceInfo& sequence, LayerRan
                                   : output_places(sequence.outputs_BO, h_BTD.size(1), h_BTD.device()));
   check_packing(h_BTD, sequence);
   check_entry(placement_, h_BTD, range.begin);
-  PassInputs own;  // of the stage that is under way
+  PassInputs own;  // inputs of the current stage
   ResidualStream stream{std::move(h_BTD), {}};
   for (int64_t layer = range.begin; layer < range.end; ++layer) {
     const int64_t stage = placement_.stage_of(layer);
     if (layer == range.begin || stage != placement_.stage_of(layer - 1)) {
       if (sequence.turn != nullptr) sequence.turn->enter(stage);
-      // the only crossing between stages; differentiable
+      // the only transfer between stages; it is differentiable
       stream = {stream.sum().to(placement_.device_of(layer)), {}};
       own = {};
     }

@@ -30,7 +30,7 @@ class LayerRun {
     Tensor attended = mixed(x);
     if (!attended.defined() || !pass(HookPoint::kAttnOut, attended)) return {};
     attended = after(attended, kAttnPostNorm, context_.config.attention_out_scale);
-    h = take_places(h, context_.inputs.outputs);  // from here on of the tokens whose outputs are wanted
+    h = take_places(h, context_.inputs.outputs);  // from here on only the tokens whose outputs are wanted
     if (!context_.config.has_mlp(context_.layer)) return left(std::move(h), std::move(attended));
     if (context_.config.order == BlockOrder::kSequential) {
       std::tie(h, x) = sum_and_normed(context_.config, h, attended, w_[kMlpNorm], w_[kMlpNormBias]);
@@ -48,7 +48,8 @@ class LayerRun {
     return left(take_places(h, outputs), mlp(take_places(x, outputs)));
   }
 
-  /// What the layer leaves behind; empty when the pass ends in it. `out`: what its last part adds; undefined: it ended.
+  /// Returns the layer's output; empty if the pass ends in the layer. `out`: what its last part adds; undefined: the
+  /// pass ended.
   ResidualStream left(Tensor h, Tensor out) const {
     if (!out.defined()) return {};
     if (!touches(HookPoint::kBlockOut)) return {std::move(h), std::move(out)};
@@ -61,23 +62,23 @@ class LayerRun {
 
   bool touches(HookPoint point) const { return context_.hooks.touches({point, context_.layer}); }
 
-  /// The residual stream, and what the layer's first part reads of it.
+  /// Returns the residual stream, and the input of the layer's first part.
   std::pair<Tensor, Tensor> entered(ResidualStream stream, WeightKind norm, WeightKind bias) const {
     if (!stream.added_BTD.defined()) return {stream.h_BTD, before(stream.h_BTD, norm, bias)};
     return sum_and_normed(context_.config, stream.h_BTD, stream.added_BTD, w_[norm], w_[bias]);
   }
 
-  /// What a block reads of the residual stream.
+  /// Returns the input of a block, from the residual stream.
   Tensor before(const Tensor& h, WeightKind norm, WeightKind bias) const {
     return has_norm(context_.config, w_[norm]) ? normed(context_.config, h, w_[norm], w_[bias]) : h;
   }
 
-  /// What a block writes to it.
+  /// Returns what a block adds to the residual stream.
   Tensor after(const Tensor& out, WeightKind norm, double scale) const {
     return scaled(w_[norm].defined() ? normed(context_.config, out, w_[norm], {}) : out, scale);
   }
 
-  /// What comes of attention, of the recurrent mixer, or of both; undefined when the pass ends there.
+  /// Returns the output of attention, of the recurrent mixer, or of both; undefined if the pass ends there.
   Tensor mixed(const Tensor& x) const {
     const ModelConfig& config = context_.config;
     Tensor attended;
@@ -100,7 +101,7 @@ class LayerRun {
     return after(out, kMlpPostNorm, context_.config.mlp_out_scale);
   }
 
-  /// Gates and ups of one product; undefined where each has its own.
+  /// Returns gates and ups from one product; undefined if each has its own product.
   Tensor gates_and_ups(const Tensor& x) const {
     if (!context_.config.gated_mlp || touches(HookPoint::kGateOut) || touches(HookPoint::kUpOut)) return {};
     return w_.linear_of_neighbours(x, kGateUp, kGateUpBias);
@@ -138,7 +139,7 @@ class LayerRun {
     return with_shared(routed.biases().defined() ? out + routed.biases() : out, x);
   }
 
-  /// Adds what the MLP beside the experts gives; undefined: the pass ended in it.
+  /// Adds the output of the MLP beside the experts; undefined if the pass ended in it.
   Tensor with_shared(const Tensor& out, const Tensor& x) const {
     if (!context_.config.has_shared_mlp(context_.layer)) return out;
     Tensor key = shared_key(context_.config, w_, x);

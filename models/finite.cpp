@@ -9,7 +9,7 @@ namespace lancet {
 std::vector<std::string> damaged_weights(const CausalLM& model) {
   const torch::NoGradGuard no_grad;
   std::vector<std::string> names;
-  for (const WeightSpec& spec : weight_table(model.config()))  // what is quantised was looked at when it was loaded
+  for (const WeightSpec& spec : weight_table(model.config()))  // quantised weights were checked when they were loaded
     if (!model.is_quantised(spec.id) && !model.is_finite(spec.id)) names.push_back(spec.name);
   return names;
 }

@@ -32,17 +32,18 @@ std::vector<std::vector<TokenId>> generate(const CausalLM& model, std::span<cons
 
 namespace {
 
-/// Done rows leave when they are an eighth of the batch: leaving moves others' keys and values into their places.
+/// Finished rows leave when they are an eighth of the batch, because then the keys and values of other rows move into
+/// their places.
 constexpr int64_t kLeavingShare = 8;
 
-/// The rows' numbers among all, by which random numbers go.
+/// Returns the rows' numbers among all rows, which determine their random numbers.
 std::vector<int64_t> row_numbers(const std::vector<int64_t>& rows, int64_t first_row) {
   std::vector<int64_t> numbers;
   for (const int64_t row : rows) numbers.push_back(first_row + row);
   return numbers;
 }
 
-/// Rows that go on keep their places, but for the last ones, which take those of rows that are done.
+/// Rows that continue keep their places, except the last ones, which take the places of finished rows.
 std::vector<int64_t> places_to_keep(const std::vector<bool>& done) {
   const auto n_kept = static_cast<size_t>(std::count(done.begin(), done.end(), false));
   std::vector<int64_t> places;
@@ -106,7 +107,7 @@ void GenerateBatch::run_prompts() {
       model_.run_layers(model_.embed(batch.ids_BT, batch.sequence), batch.sequence, model_.all_layers()).squeeze(1);
 }
 
-/// Returns how many positions the prompts, padded, and the tokens after them take: the last is never run.
+/// Returns the number of positions of the padded prompts and the tokens after them. The last token is never run.
 int64_t GenerateBatch::most_positions() const {
   int64_t prompt = 0, added = 0;
   for (const int64_t row : left_) {
@@ -116,7 +117,7 @@ int64_t GenerateBatch::most_positions() const {
   return prompt + std::max<int64_t>(added - 1, 0);
 }
 
-/// Whether the row goes on after `id`.
+/// Whether the row continues after `id`.
 bool GenerateBatch::accept(int64_t row, TokenId id, std::vector<TokenId>& out) const {
   const bool ends = std::find(options_.eos_ids.begin(), options_.eos_ids.end(), id) != options_.eos_ids.end();
   const int64_t most = rows_[static_cast<size_t>(row)].max_new_tokens;
@@ -152,10 +153,11 @@ void GenerateBatch::step() {
 
 namespace {
 
-/// One uniform number in [0, 1) from the engine's bits: std::uniform_real_distribution differs between libraries.
+/// Returns a uniform number in [0, 1) from the engine's bits, because std::uniform_real_distribution differs between
+/// libraries.
 double uniform(std::mt19937_64& engine) { return static_cast<double>(engine() >> 11) * 0x1.0p-53; }
 
-/// How many of the first `probabilities`, which fall, sum to at least `share` of all, and their sum.
+/// How many of the first `probabilities`, which are in descending order, sum to at least `share` of all, and their sum.
 struct Nucleus {
   int64_t count;
   double sum;
@@ -216,7 +218,7 @@ void Sampler::keep(const std::vector<int64_t>& places) {
   engines_ = std::move(kept);
 }
 
-/// Few numbers a row: on the host.
+/// Samples on the host, because there are few numbers in each row.
 std::vector<TokenId> Sampler::from_likeliest(const Tensor& logits_BV) {
   const auto [values, indices] = logits_BV.topk(std::min(options_.top_k, logits_BV.size(1)), 1);
   const Tensor ids_BK = indices.to(Placement::host()).contiguous();
@@ -234,17 +236,18 @@ std::vector<TokenId> Sampler::from_likeliest(const Tensor& logits_BV) {
   return chosen;
 }
 
-/// The first id whose cumulative probability is above a uniform number; on the logits' device.
+/// Returns the first id whose cumulative probability is above a uniform number; on the logits' device.
 std::vector<TokenId> Sampler::from_all(const Tensor& logits_BV) {
   const Tensor cumulative_BV = cumulative_sums(torch::softmax(logits_BV, 1));
   return on_host(places_above(cumulative_BV, draw(logits_BV.device()) * cumulative_BV.slice(1, -1)));
 }
 
-/// Draws likewise among ids sorted by probability, of which the first few count; on the logits' device.
+/// Samples in the same way among ids sorted by probability, of which only the first few can be chosen; on the logits'
+/// device.
 std::vector<TokenId> Sampler::from_nucleus(const Tensor& logits_BV) {
   const auto [values_BV, ids_BV] = logits_BV.sort(/*stable=*/true, 1, /*descending=*/true);
   const Tensor cumulative_BV = cumulative_sums(torch::softmax(values_BV, 1));
-  // The last id of the nucleus is the first whose sum reaches its share.
+  // the last id of the nucleus is the first whose sum reaches its share
   const Tensor last_B1 =
       at::searchsorted(cumulative_BV, options_.top_p * cumulative_BV.slice(1, -1)).clamp_max(cumulative_BV.size(1) - 1);
   const Tensor place_B1 =
@@ -260,8 +263,8 @@ Tensor Sampler::draw(at::Device device) {
 
 int64_t sampling_bytes(const SamplingOptions& options, int64_t vocab_size, int64_t rows) {
   if (options.top_k > 0) return 0;
-  // The softmax, and where sums are made by products what enters and what leaves those, in f64; of a nucleus also the
-  // sorted logits with their ids.
+  // The softmax, and in f64 the inputs and outputs of sums by products; for a nucleus also the sorted logits with their
+  // ids.
   return rows * vocab_size * (options.top_p < 1 ? 32 : 20);
 }
 

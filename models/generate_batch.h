@@ -1,4 +1,4 @@
-// Rows that are generated together, a token of each at a time. Defined in generate.cpp.
+// Rows that are generated together, one token of each row at a time. Defined in generate.cpp.
 #pragma once
 
 #include <span>
@@ -11,12 +11,12 @@ namespace lancet {
 
 class GenerateBatch {
  public:
-  /// All outlive this. `batch_rows`: places among `rows`.
+  /// All arguments must outlive this object. `batch_rows`: indices in `rows`.
   GenerateBatch(const CausalLM& model, std::span<const GenerateRow> rows, std::vector<int64_t> batch_rows,
                 const GenerateOptions& options);
 
-  /// Runs the model once, with the weights that it has now, and adds what is chosen to the rows' places in `out`.
-  /// False: every row has ended.
+  /// Runs the model once with its current weights, and appends the chosen tokens to the rows in `out`. Returns false if
+  /// every row has ended.
   bool next(std::vector<std::vector<TokenId>>& out);
 
  private:
@@ -32,10 +32,10 @@ class GenerateBatch {
   std::vector<int64_t> left_;  ///< rows in the batch, by place
   Sampler sampler_;
   KeyValues cache_;
-  Tensor positions_B_;           ///< positions of the tokens that come next, host
-  Tensor last_BD_;               ///< hidden states that they are drawn from
-  std::vector<TokenId> chosen_;  ///< the last token of each place; empty before the prompts ran
-  std::vector<bool> done_;       ///< places whose rows have ended
+  Tensor positions_B_;           ///< positions of the next tokens, host
+  Tensor last_BD_;               ///< hidden states from which they are chosen
+  std::vector<TokenId> chosen_;  ///< the last token of each place; empty before the prompts have run
+  std::vector<bool> done_;       ///< whether the row of a place has ended
   int64_t n_done_ = 0;
 };
 

@@ -11,7 +11,8 @@
 namespace lancet {
 namespace {
 
-/// The row by one of the weights: its own keys and values, and random numbers as of the row alone.
+/// The row with one set of the weights. It has its own keys and values, and the random numbers of a row that is
+/// generated alone.
 struct Turn {
   Turn(const CausalLM& model, const GenerateRow& row, int64_t number, const GenerateOptions& all)
       : options(all), batch(model, std::span(&row, 1), {0}, options) {

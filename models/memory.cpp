@@ -21,27 +21,28 @@ namespace {
 
 int64_t element_bytes(at::ScalarType dtype) { return static_cast<int64_t>(c10::elementSize(dtype)); }
 
-/// Copies in f32 that half-precision tensors are worked on in.
+/// Returns the bytes of a copy in f32 with which half-precision tensors are processed.
 int64_t copy_bytes(at::ScalarType dtype) { return element_bytes(dtype) < 4 ? 4 : 0; }
 
-/// Whether a layer has an MLP, experts, a mixer, attention: layers of which all are equal are alike.
+/// Whether a layer has an MLP, experts, a mixer, attention. Layers in which all four are equal need the same memory.
 using LayerKind = std::array<bool, 4>;
 LayerKind layer_kind(const ModelConfig& config, int64_t layer) {
   return {config.has_mlp(layer), config.has_experts(layer), config.has_recurrence(layer), config.has_attention(layer)};
 }
 
-/// A weight's matrix, as the checkpoint has it or as it is quantised: one expert's, where there are experts.
+/// The size of a weight's matrix, as the checkpoint has it, or as it is quantised. With experts, it is that of one
+/// expert.
 struct QuantisedSize {
   int64_t matrices = 1;
-  int64_t rows = 0, columns = 0;          ///< size of a matrix, of the weight alone
-  std::optional<MatrixCode> stored = {};  ///< nullopt: by the rule's quantiser
+  int64_t rows = 0, columns = 0;          ///< size of the weight's part of a matrix
+  std::optional<MatrixCode> stored = {};  ///< nullopt: the rule's quantiser
 
   int64_t packed(const QuantiseRule& rule) const {
     return stored ? packed_bytes(*stored, rows, columns) : quantised_bytes(*rule.quantiser, rows, columns);
   }
 };
 
-/// Returns the size of a weight that stays quantised; nullopt: it does not.
+/// Returns the size of a weight that stays quantised; nullopt if it does not.
 std::optional<QuantisedSize> quantised_size(const ModelConfig& config, const WeightSpec& spec,
                                             const QuantiseRule& rule) {
   if (!rule.covers(spec.id)) return std::nullopt;
@@ -71,7 +72,7 @@ int64_t layer_bytes(const ModelConfig& config, LayerRange layers, at::ScalarType
     const WeightSpec spec = weight_spec(config, id);
     if (!quantised_size(config, spec, unedited)) continue;
     bytes += spec.size() * element_bytes(dtype);
-    // of a matrix that has other weights too all is kept for these
+    // a matrix that other weights share is kept as a whole for them
     const bool lies_apart = spec.is_whole() || has_all_experts(spec.stored.layout);
     if (config.quantised == nullptr || lies_apart) bytes -= kept_bytes(spec);
   }
@@ -105,7 +106,7 @@ UnpackingBytes unpacking_bytes(const ModelConfig& config, LayerRange layers, at:
       const int64_t full = quantised->rows * quantised->columns * element_bytes(dtype);
       const int64_t scratch = PackedMatrix::scratch_bytes(quantised->rows, quantised->columns, device);
       most.unpacked = std::max(most.unpacked, full + scratch);
-      if (quantised->stored) {  // with other weights' rows; its parts, and at most twice their bytes
+      if (quantised->stored) {  // with the rows of other weights; its parts take at most twice its bytes
         const int64_t matrices = has_all_experts(spec.stored.layout) ? spec.experts : 1;
         const int64_t rows = c10::multiply_integers(spec.stored.shape) / (matrices * quantised->columns);
         most.loading = std::max(most.loading, 2 * packed_bytes(*quantised->stored, rows, quantised->columns));
@@ -130,16 +131,17 @@ int64_t packed_score_tokens(const ModelConfig& config, at::Device device, at::Sc
 
 namespace {
 
-/// What a mixer holds without gradients: bytes of each token of a pass, and of each of the rows that run together.
+/// What a mixer holds without gradients: bytes for each token of a pass, and for each row that runs together with
+/// others.
 struct MixerWork {
-  int64_t of_pass = 0;  ///< channels as they are projected and joined; results, and what they are multiplied by
-  int64_t of_run = 0;   ///< what the convolution and the rule make of rows of one length
+  int64_t of_pass = 0;  ///< channels after the projection and joined; results, and their factors
+  int64_t of_run = 0;   ///< results of the convolution and the rule for rows of one length
 };
 
-/// A chunk's squares are there for one chunk at a time, of rows of up to `row_tokens`.
+/// The squares of a chunk exist for one chunk at a time, in rows of up to `row_tokens`.
 int64_t chunk_of(int64_t row_tokens) { return std::clamp<int64_t>(row_tokens, 1, kMixerChunk); }
 
-/// A convolution's, and a state space's: keys and queries are of all heads together, and each chunk has a state.
+/// The work of a convolution or a state space: keys and queries are shared by all heads, and each chunk has a state.
 MixerWork plain_work(const RecurrenceConfig& mixer, at::ScalarType dtype, int64_t row_tokens) {
   const int64_t element = element_bytes(dtype), precise = precise_bytes(dtype), chunk = chunk_of(row_tokens);
   const int64_t channels = precise * 3 * mixer.channels();
@@ -150,8 +152,8 @@ MixerWork plain_work(const RecurrenceConfig& mixer, at::ScalarType dtype, int64_
           channels + precise * (of_state + mixer.value_heads * 5 * chunk)};
 }
 
-/// A selective space's: each token has its channels' states, what they fade by and what it adds, at each doubling of
-/// the spans that are summed, of one chunk at a time: before and after, and three products.
+/// The work of a selective state space: for one chunk at a time, each token has the states of its channels, their decay
+/// and its addition, at each doubling of the spans that are summed: before and after, and three products.
 MixerWork selective_work(const RecurrenceConfig& mixer, at::ScalarType dtype, int64_t row_tokens) {
   const int64_t element = element_bytes(dtype), precise = precise_bytes(dtype), values = mixer.value_size();
   const int64_t row = std::max<int64_t>(row_tokens, 1), chunk = std::min(row, kSelectiveChunk);
@@ -160,8 +162,9 @@ MixerWork selective_work(const RecurrenceConfig& mixer, at::ScalarType dtype, in
   return {element * 8 * values, channels + of_states + of_states * 7 * chunk / row};
 }
 
-/// Channels as they are projected, joined and behind the convolution, whose sum is precise; queries and keys, as they
-/// are, of unit length and of every head; values and what they become; products of a chunk's tokens.
+/// The work of the delta rule: channels after the projection, joined, and after the convolution, whose sum is precise;
+/// queries and keys as they are, of unit length, and for every head; values and their results; products of a chunk's
+/// tokens.
 MixerWork delta_work(const RecurrenceConfig& mixer, at::ScalarType dtype, int64_t row_tokens) {
   const int64_t element = element_bytes(dtype), precise = precise_bytes(dtype);
   const int64_t squares = mixer.value_heads * chunk_of(row_tokens);
@@ -175,7 +178,7 @@ MixerWork work_of(const RecurrenceConfig& mixer, at::ScalarType dtype, int64_t r
                                               : plain_work(mixer, dtype, row_tokens);
 }
 
-/// Bytes of each token that the backward pass reads.
+/// Returns the bytes for each token that the backward pass reads.
 int64_t kept_of_token(const RecurrenceConfig& mixer, at::ScalarType dtype, int64_t row_tokens) {
   const int64_t element = element_bytes(dtype), precise = precise_bytes(dtype), values = mixer.value_size();
   if (mixer.is_selective()) {
@@ -194,13 +197,13 @@ int64_t kept_of_token(const RecurrenceConfig& mixer, at::ScalarType dtype, int64
   return convolved + 2 * precise * (of_state + mixer.value_heads * 5 * chunk);
 }
 
-/// What a layer's mixer holds at its fullest, its input included.
+/// Returns the largest memory of a layer's mixer, with its input.
 int64_t mixer_pass_bytes(const ModelConfig& config, const PassShape& pass) {
   const RecurrenceConfig& mixer = config.recurrence;
   if (mixer.layers.empty()) return 0;
   const bool is_packed = pass.places > 0;
-  // Documents of one length run together. How many are not known where rows are not said to be packed, and of a
-  // selective space, whose chunk is shorter, those of the largest run may be as short.
+  // Documents of the same length run together. Their number is not known if rows are not said to be packed. For a
+  // selective state space, whose chunk is shorter, the documents of the largest run may also be that short.
   const int64_t longest = pass.score_tokens > 0 ? pass.score_tokens : kMixerChunk;
   const int64_t row = !mixer.is_selective() ? longest : is_packed ? kSelectiveChunk : kMixerChunk;
   const MixerWork work = work_of(mixer, pass.dtype, row);
@@ -217,14 +220,15 @@ int64_t layer_pass_bytes(const ModelConfig& config, const PassShape& pass) {
   // with their weights, and outputs in two orders.
   const int64_t of_experts = config.experts.chosen * (3 * config.d_model + config.experts.d_ffn);
   const int64_t mlp = element * (3 * config.d_model + 4 * (config.active_ffn() + config.experts.shared) + of_experts);
-  // Without a fused kernel in at least f32.
+  // without a fused kernel, in f32 or better
   const int64_t copies = pass.score_tokens > 0 ? 4 * copy_bytes(pass.dtype) * d_query : 0;
-  // Keys and values spread over the heads, scaled copies; scores, masked and as weights. Of packed documents run by
-  // run: a kernel for all lengths spreads nothing, and so takes less.
+  // Keys and values copied for all heads, scaled copies; scores, masked and as weights. Packed documents run by run: a
+  // kernel for all lengths copies nothing, and so needs less.
   const int64_t attending = element * 4 * d_query + copies +
                             3 * std::max(element, copy_bytes(pass.dtype)) * config.n_heads * pass.score_tokens;
-  // Hidden state and normed input; query, keys, values and the output: of tokens, and of places where these are packed.
-  const LatentConfig& latent = config.latent;  // its vectors, and heads before they are put together
+  // Hidden state and normed input; query, keys, values and the output: for tokens, and if these are packed for their
+  // places.
+  const LatentConfig& latent = config.latent;  // its vectors, and heads before they are joined
   const int64_t of_latent = latent.rank == 0
                                 ? 0
                                 : 2 * (latent.query_rank + latent.rank + latent.turned_dim) +
@@ -232,7 +236,7 @@ int64_t layer_pass_bytes(const ModelConfig& config, const PassShape& pass) {
   const int64_t held = element * (2 * d_query + 2 * d_kv + of_latent);
   const int64_t attention = pass.tokens * (element * 2 * config.d_model + held) + pass.places * held +
                             (pass.places > 0 ? pass.run_places : pass.tokens) * attending;
-  // The norm, where it works on copies: the value, its square, and scaled.
+  // If the norm works on copies: the value, its square, and the scaled value.
   const int64_t norm = (2 * element + 3 * copy_bytes(pass.dtype)) * config.d_model;
   return std::max({pass.tokens * mlp, attention, pass.tokens * norm, mixer_pass_bytes(config, pass)});
 }
@@ -257,7 +261,7 @@ int64_t layer_product_bytes(const ModelConfig& config, const Stage& stage, at::S
     if (!seen.insert(layer_kind(config, layer)).second) continue;
     for (const WeightSpec& spec : layer_table(config, layer)) {
       if (spec.shape.size() != 2) continue;
-      std::vector<int64_t> shape = spec.shape;  // of one expert's matrix, where there are several
+      std::vector<int64_t> shape = spec.shape;  // of one expert's matrix, if there are several
       shape[static_cast<size_t>(spec.parts_axis())] /= spec.experts;
       add(shape[1], shape[0]);
     }

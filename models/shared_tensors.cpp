@@ -9,7 +9,7 @@
 namespace lancet {
 namespace {
 
-/// Throws: ConfigError where the weight has no tensors of its own.
+/// Throws: ConfigError if the weight has no tensors of its own.
 void check_shareable(const WeightSpec& spec, const CausalLM& model) {
   if (model.is_quantised(spec.id))
     throw ConfigError(cat(spec.name, ": is kept packed: only a model in full precision can be shared. Save the model ",
@@ -20,7 +20,7 @@ void check_shareable(const WeightSpec& spec, const CausalLM& model) {
                           "the folder instead"));
 }
 
-/// A view of the weight, or of its part of one tensor, in that tensor's shape.
+/// Returns a view of the weight, or of its part of one tensor, in that tensor's shape.
 Tensor as_stored(const WeightSpec& spec, const Tensor& part) {
   if (part.dim() == 1) return part.view(spec.stored.shape);
   if (spec.stored.layout == Layout::kColumns) return part.t();

@@ -25,7 +25,7 @@ RotaryTable table_at(const RotaryTable& table, const OutputPlaces& places) {
   return {take_places(table.cos, places), take_places(table.sin, places)};
 }
 
-/// The table of queries that grow with their positions, all numbers of which turn.
+/// Returns the table for queries that grow with their positions. All numbers of a head must be rotated.
 RotaryTable grown(const RopeConfig& rope, const RotaryTable& table, const SequenceInfo& sequence) {
   if (rope.growth == 0) return table;
   const Tensor times_BT = (sequence.positions_BT / static_cast<double>(rope.original_max_positions)).floor();
@@ -34,12 +34,15 @@ RotaryTable grown(const RopeConfig& rope, const RotaryTable& table, const Sequen
   return {table.cos * factor_BT11.to(table.cos.scalar_type()), table.sin * factor_BT11.to(table.sin.scalar_type())};
 }
 
-/// What ALiBi adds to each head: the two numbers of a position, and zeros, since kernels take heads of multiples of 8.
+/// The numbers that ALiBi adds to each head: two for a position, and zeros, because kernels need head sizes that are
+/// multiples of 8.
 int64_t added_numbers(const ModelConfig& config) { return config.attended_dim() - config.head_dim; }
 constexpr int64_t kPlaceNumbers = 2;
-constexpr int64_t kPlacesApart = 128;  // both parts of a position have few bits, which half precision keeps
+// a position is split into two parts with few bits, which half precision represents exactly
+constexpr int64_t kPlacesApart = 128;
 
-/// Adds to products of queries and keys what a key's position is worth: softmax does not see that it is no distance.
+/// Adds to the products of queries and keys a term that depends on the key's position. Softmax does not change if this
+/// is a position instead of a distance.
 void add_slopes(const ModelConfig& config, const SequenceInfo& sequence, at::Device device, at::ScalarType dtype,
                 AttentionInputs& inputs) {
   if (config.alibi_slopes.empty()) return;
@@ -53,13 +56,13 @@ void add_slopes(const ModelConfig& config, const SequenceInfo& sequence, at::Dev
   inputs.places_BT1 = sent_to(device, padded(place_BT2).unsqueeze(2)).to(dtype);
 }
 
-/// x [B, T, heads, C] with `added` after each head's numbers.
+/// Returns x [B, T, heads, C] with `added` after the numbers of each head.
 Tensor with_added(const Tensor& x_BTHC, const Tensor& added) {
   return torch::cat({x_BTHC, added.expand({x_BTHC.size(0), x_BTHC.size(1), x_BTHC.size(2), -1})}, 3);
 }
 
-/// LongRoPE turns all keys otherwise once a text is longer than the model was trained on at first: keys from before
-/// cannot be gone on with.
+/// With LongRoPE, all keys of a text are rotated differently once it is longer than the original training length. So
+/// cached keys cannot be used after this point.
 void check_growth(const RopeConfig& rope, const SequenceInfo& sequence) {
   if (rope.scaling != RopeConfig::Scaling::kLongRope || sequence.prefix == nullptr || sequence.prefix->empty()) return;
   const Tensor before = positions_before(sequence);
@@ -71,7 +74,7 @@ void check_growth(const RopeConfig& rope, const SequenceInfo& sequence) {
                         "continuation to be of at most so many together, or the prompt alone of more"));
 }
 
-/// Rows of which all tokens attend, or those alone whose outputs are wanted.
+/// Returns the rows in which all tokens attend, or only those whose outputs are wanted.
 std::shared_ptr<const RaggedRows> ragged_inputs(const SequenceInfo& sequence, int64_t window, const Tensor& queries_M,
                                                 at::Device device, at::ScalarType dtype) {
   RaggedLayout layout = *sequence.ragged;
@@ -80,7 +83,7 @@ std::shared_ptr<const RaggedRows> ragged_inputs(const SequenceInfo& sequence, in
   return std::make_shared<RaggedRows>(ragged_rows(layout, device, dtype));
 }
 
-/// Attention of ragged rows: [1, Q, H, C] -> [1, Q, H * C].
+/// Computes attention of ragged rows: [1, Q, H, C] -> [1, Q, H * C].
 Tensor attend_in_ragged_rows(const Tensor& query_1QHC, const KeyValuePair& fresh_1TKC, const KeyValuePair& pool_1KSC,
                              const RaggedRows& rows, AttentionRule rule) {
   const auto only_row = [](const Tensor& x) { return x.defined() ? x.squeeze(0) : x; };
@@ -89,7 +92,7 @@ Tensor attend_in_ragged_rows(const Tensor& query_1QHC, const KeyValuePair& fresh
       .unsqueeze(0);
 }
 
-/// Attends by the kind of the sequence's rows: ragged, packed, or padded.
+/// Computes attention for the kind of rows that the sequence has: ragged, packed, or padded.
 Tensor attend(const Tensor& query, const KeyValuePair& fresh, const KeyValuePair& prefix, const AttentionInputs& inputs,
               AttentionRule rule) {
   if (inputs.ragged != nullptr) return attend_in_ragged_rows(query, fresh, prefix, *inputs.ragged, rule);
@@ -97,21 +100,21 @@ Tensor attend(const Tensor& query, const KeyValuePair& fresh, const KeyValuePair
   return grouped_attention(query, fresh, prefix, inputs.mask_B1QS, rule);
 }
 
-/// What attention begins with.
+/// The inputs of attention.
 struct AttentionHeads {
   Tensor query_BQHC;
   KeyValuePair fresh;
   bool are_turned = false;
 };
 
-/// Whether nothing but the rotary embedding of whole heads stands between the products and attention.
+/// Whether there is only a rotary embedding of whole heads between the products and attention.
 bool only_turns(const ModelConfig& config, const AttentionInputs& inputs, int64_t layer) {
   const RopeConfig& rope = inputs.rope;
   return config.has_rotary(layer) && inputs.keys.cos.defined() && rope.dim == config.head_dim && rope.growth == 0 &&
          rope.pairs != RopeConfig::Pairs::kAdjacent && config.head_norm == HeadNorm::kNone && config.qkv_limit == 0;
 }
 
-/// Heads as the projections give them: of one product, which are turned on the way where they can be, or of three.
+/// Returns heads from the projections: from one product, which also rotates them if it can, or from three products.
 AttentionHeads projected_heads(const LayerContext& context, const Tensor& x_BTD) {
   const ModelConfig& config = context.config;
   const LayerWeights& w = context.weights;
@@ -131,7 +134,8 @@ AttentionHeads projected_heads(const LayerContext& context, const Tensor& x_BTD)
           {heads(x_BTD, kKey, kKeyBias), heads(x_BTD, kValue, kValueBias)}};
 }
 
-/// Heads clamped, normed and turned, as the configuration says; undefined when the pass ends before them.
+/// Returns heads that are clamped, normed and rotated as the configuration says; undefined if the pass ends before
+/// them.
 AttentionHeads placed_heads(const LayerContext& context, const Tensor& x_BTD) {
   const ModelConfig& config = context.config;
   const LayerWeights& w = context.weights;
@@ -201,7 +205,7 @@ AttentionInputs only_outputs(const AttentionInputs& inputs, const SequenceInfo& 
     some.packed.queries = packed_queries(sequence, device);
   } else if (inputs.mask_B1QS.defined()) {
     some.mask_B1QS = take_places(inputs.mask_B1QS.squeeze(1), some.outputs).unsqueeze(1);
-  } else {  // attention is causal over the whole width; of some places alone it needs to be told
+  } else {  // attention is causal over the whole width; for only some positions it needs a mask
     const Tensor places_S = torch::arange(sequence.positions_BT.size(1), some.outputs.place_BO.options());
     some.mask_B1QS = (places_S <= some.outputs.place_BO.unsqueeze(2)).unsqueeze(1);
   }
@@ -230,14 +234,15 @@ Tensor attention(const LayerContext& context, const Tensor& x_BTD) {
   if (earlier != nullptr && !earlier->empty()) prefix = earlier->layer(layer);
   if (KeyValues* record = sequence.record; record != nullptr) {
     record->record(layer, fresh);
-    if (prefix.key.defined() && record == earlier) {  // these tokens are there too now: nothing needs to be joined
+    // the record now has these tokens, too, so nothing needs to be joined
+    if (prefix.key.defined() && record == earlier) {
       prefix = record->layer(layer);
       fresh = {fresh.key.slice(1, 0, 0), fresh.value.slice(1, 0, 0)};
     }
   }
   const AttentionRule rule{config.attention_scale, config.attention_cap, w[kSinks]};
   Tensor attended = attend(query, fresh, prefix, inputs, rule);
-  const int64_t own = config.attended_size() / config.n_heads;  // beside zeros that only keep values as long as keys
+  const int64_t own = config.attended_size() / config.n_heads;  // removes zeros that only made values as long as keys
   if (own < query.size(3)) attended = by_heads(attended, query.size(3)).narrow(3, 0, own).flatten(2);
   if (!config.gated_attention) return attended;
   return attended * w.linear(take_places(x_BTD, inputs.outputs), kAttnGate).sigmoid();
@@ -245,7 +250,8 @@ Tensor attention(const LayerContext& context, const Tensor& x_BTD) {
 
 namespace {
 
-/// Llama 3.1's stretching: long wavelengths divided by the factor, short ones kept, a linear passage in between.
+/// Llama 3.1's scaling: long wavelengths are divided by the factor, short ones stay, and between them there is a linear
+/// transition.
 Tensor stretch_llama3(const Tensor& frequencies, const RopeConfig& rope) {
   const double original = static_cast<double>(rope.original_max_positions);
   const double low_wavelength = original / rope.low_freq_factor;
@@ -258,13 +264,14 @@ Tensor stretch_llama3(const Tensor& frequencies, const RopeConfig& rope) {
                       torch::where(wavelengths < high_wavelength, frequencies, passage));
 }
 
-/// Returns which pair of `rope.dim` numbers turns so often within the original positions, as a fraction.
+/// Returns, as a fraction, the index of the pair of `rope.dim` numbers that makes `turns` rotations within the original
+/// positions.
 double pair_of_turns(const RopeConfig& rope, double turns) {
   const double wavelength = static_cast<double>(rope.original_max_positions) / (turns * 2 * M_PI);
   return static_cast<double>(rope.dim) * std::log(wavelength) / (2 * std::log(rope.theta));
 }
 
-/// YaRN's: the passage goes from the pair of `fast_turns` to that of `slow_turns`.
+/// YaRN's scaling: the transition goes from the pair of `fast_turns` to that of `slow_turns`.
 Tensor stretch_yarn(const Tensor& wavelengths, const RopeConfig& rope) {
   double begin = pair_of_turns(rope, rope.fast_turns), end = pair_of_turns(rope, rope.slow_turns);
   if (rope.passes_at_whole_pairs) {
@@ -272,14 +279,15 @@ Tensor stretch_yarn(const Tensor& wavelengths, const RopeConfig& rope) {
     end = std::ceil(end);
   }
   begin = std::max(begin, 0.0);
-  end = std::min(end, static_cast<double>(rope.dim - 1));  // transformers': there are only half as many pairs
+  // as in transformers, although there are only half as many pairs
+  end = std::min(end, static_cast<double>(rope.dim - 1));
   if (begin == end) end += 0.001;
   const Tensor pairs = torch::arange(rope.dim / 2, wavelengths.options());
   const Tensor kept = 1 - ((pairs - begin) / (end - begin)).clamp(0, 1);
   return 1.0 / (rope.factor * wavelengths) * (1 - kept) + 1.0 / wavelengths * kept;
 }
 
-/// Pairs (2 i, 2 i + 1) of x [..., C] with tables [..., C / 2] of each pair.
+/// Rotates the pairs (2 i, 2 i + 1) of x [..., C] with tables [..., C / 2], one entry for each pair.
 Tensor turn_adjacent(const Tensor& x_BTHC, const RotaryTable& table) {
   const Tensor a = x_BTHC.slice(-1, 0, at::nullopt, 2), b = x_BTHC.slice(-1, 1, at::nullopt, 2);
   const int64_t half = a.size(-1);
@@ -296,7 +304,8 @@ RopeFrequencies RopeFrequencies::to(at::Device device) const {
 
 RopeFrequencies rope_frequencies(const RopeConfig& rope, RopePrecision precision) {
   if (rope.dim == 0) return {};
-  // The same operations in the same precision as transformers: at high positions a last-bit difference would grow.
+  // The same operations in the same precision as in transformers: at high positions, a difference in the last bit would
+  // grow.
   const auto type = precision == RopePrecision::kF64 ? torch::kDouble : torch::kFloat;
   const Tensor exponents = torch::arange(0, rope.dim, 2, torch::kLong).to(type) / static_cast<double>(rope.dim);
   const Tensor wavelengths = torch::pow(rope.theta, exponents);

@@ -16,58 +16,58 @@
 
 namespace lancet {
 
-// Rotary position embedding: frequencies, tables of cosines and sines, and turning queries and keys by them.
+// Rotary position embedding: frequencies, tables of cosines and sines, and the rotation of queries and keys.
 
 enum class RopePrecision : uint8_t { kF32, kF64 };
 
-/// Frequencies [dim / 2], computed on the host. Undefined: nothing is turned.
+/// Frequencies [dim / 2], computed on the host. Undefined: nothing is rotated.
 struct RopeFrequencies {
   Tensor usual;
-  Tensor beyond;  ///< frequencies of rows beyond the positions that the model was trained on; undefined: the usual ones
+  Tensor beyond;  ///< frequencies for rows beyond the positions of the original training; undefined: the usual ones
 
   RopeFrequencies to(at::Device device) const;
 };
 RopeFrequencies rope_frequencies(const RopeConfig& rope, RopePrecision precision);
 
-/// [B, T, 1, dim] in the compute dtype; undefined: nothing is turned.
+/// [B, T, 1, dim] in the compute dtype; undefined: nothing is rotated.
 struct RotaryTable {
   Tensor cos;
   Tensor sin;
 };
 
-/// [dim / 2], or [B, 1, dim / 2] where rows differ, [1, T, dim / 2] where ragged rows do: a row that reaches beyond
-/// original_max_positions takes the frequencies of long texts for all of its positions, as transformers does with the
-/// row alone. Packed documents are one row: plan_packs() keeps long ones apart.
+/// Returns [dim / 2], or [B, 1, dim / 2] if rows differ, or [1, T, dim / 2] if ragged rows do. A row that reaches
+/// beyond original_max_positions uses the frequencies of long texts for all its positions, as transformers does for the
+/// row alone. Packed documents are one row: plan_packs() keeps long ones separate.
 Tensor frequencies_of_rows(const RopeConfig& rope, const RopeFrequencies& frequencies, const SequenceInfo& sequence);
 
 /// Returns the table on the frequencies' device.
 RotaryTable rotary_table(const RopeConfig& rope, const RopeFrequencies& frequencies, const SequenceInfo& sequence,
                          at::ScalarType dtype);
 
-/// x [B, T, heads, C], of which the first `rope.dim` numbers of each head are turned.
+/// Returns x [B, T, heads, C] with the first `rope.dim` numbers of each head rotated.
 Tensor turned(const RopeConfig& rope, const Tensor& x_BTHC, const RotaryTable& table);
 
-/// Tokens whose outputs are wanted, of each row as many: places [B, O], and the same as flat indices row * T + place.
-/// Undefined: all tokens.
+/// The tokens whose outputs are wanted, the same number in each row: positions [B, O], and the same as flat indices row
+/// * T + position. Undefined: all tokens.
 struct OutputPlaces {
   Tensor place_BO;
   Tensor flat_M;
 };
 
-/// Returns the places on `device`, in rows of `width` tokens.
+/// Returns the positions on `device`, for rows of `width` tokens.
 OutputPlaces output_places(const Tensor& outputs_BO, int64_t width, at::Device device);
 
-/// x [B, T, ...] at these places of each row -> [B, O, ...].
+/// Takes x [B, T, ...] at these positions of each row: [B, O, ...].
 Tensor take_places(const Tensor& x, const OutputPlaces& places);
 
-/// What layers of one stage share, on the stage's device: those with a window, or those without. Q: the T tokens, or
-/// those among them that give outputs.
+/// What the layers of one stage share, on the stage's device; separately for layers with and without a window. Q: the T
+/// tokens, or those that give outputs.
 struct AttentionInputs {
   RopeConfig rope;
   RotaryTable keys;
   RotaryTable queries;
   Tensor mask_B1QS;      ///< bool, true: may attend; undefined: plain causal attention
-  OutputPlaces outputs;  ///< which tokens are the queries
+  OutputPlaces outputs;  ///< the tokens that are queries
   PackedDocuments packed;
   std::shared_ptr<const RaggedRows> ragged;  ///< null: rows are not ragged
   std::shared_ptr<const MixerRows> mixer;    ///< null: no layer of the model has a recurrent mixer
@@ -79,14 +79,14 @@ enum class LayerReach : uint8_t { kAll, kWindow };
 
 class HeldPass;
 
-/// Inputs of a whole pass.
+/// The inputs of a whole pass.
 struct PassInputs {
-  std::map<std::pair<int64_t, LayerReach>, AttentionInputs> stages;  ///< inputs by index in the placement
-  AttentionInputs last;  ///< inputs of the last layer, where the sequence names its outputs
+  std::map<std::pair<int64_t, LayerReach>, AttentionInputs> stages;  ///< by the stage's index in the placement
+  AttentionInputs last;  ///< inputs of the last layer, if the sequence names its outputs
   std::map<int64_t, std::shared_ptr<const HeldPass>> elsewhere;  ///< what other ranks hold, by their first layer in it
 };
 
-/// What a layer runs with, all of it on its device.
+/// The inputs of a layer, all on its device.
 struct LayerContext {
   const ModelConfig& config;
   const LayerWeights& weights;
@@ -95,11 +95,11 @@ struct LayerContext {
   const HookSet& hooks;
   int64_t layer;
 
-  /// Passes a value through the hooks of a place; false when the pass ends there.
+  /// Passes a value through the hooks of a place. Returns false if the pass ends there.
   bool pass(HookPoint point, Tensor& value) const;
 };
 
-/// Tables of the sequence's positions in `dtype`, and its mask, on `device`.
+/// Returns tables for the sequence's positions in `dtype`, and its mask, on `device`.
 AttentionInputs attention_inputs(const ModelConfig& config, const SequenceInfo& sequence, LayerReach reach,
                                  const RopeFrequencies& frequencies, at::Device device, at::ScalarType dtype);
 
@@ -107,8 +107,8 @@ AttentionInputs attention_inputs(const ModelConfig& config, const SequenceInfo& 
 AttentionInputs only_outputs(const AttentionInputs& inputs, const SequenceInfo& sequence, at::Device device,
                              at::ScalarType dtype);
 
-/// x [B, T, D] -> [B, Q, H * C], all heads' results: what the output projection reads; undefined when the hooks stop
-/// the pass before them.
+/// Computes x [B, T, D] -> [B, Q, H * C], the results of all heads, which the output projection reads; undefined if the
+/// hooks stop the pass before them.
 Tensor attention(const LayerContext& context, const Tensor& x_BTD);
 
 }  // namespace lancet

@@ -16,13 +16,14 @@ namespace {
 
 using enum WeightKind;
 
-/// Experts of tokens, and their weights.
+/// The experts of tokens, and their weights.
 struct Choice {
   Tensor expert_NK;
   Tensor weight_NK;
 };
 
-/// Every chosen one in turn: the best of those that are left, weighed against those that are near it.
+/// Chooses experts one after another: each time the best remaining one, with a weight relative to those with similar
+/// scores.
 Choice choose_one_by_one(const ExpertsConfig& experts, const Tensor& scores_NE) {
   std::vector<Tensor> chosen, weights;
   Tensor left_NE = scores_NE;
@@ -38,7 +39,7 @@ Choice choose_one_by_one(const ExpertsConfig& experts, const Tensor& scores_NE) 
   return {torch::cat(chosen, 1), torch::cat(weights, 1)};
 }
 
-/// Scores with those of all groups but the best ones out of reach.
+/// Returns the scores, in which those outside the best groups can never be chosen.
 Tensor of_best_groups(const ExpertsConfig& experts, const Tensor& scores_NE) {
   if (experts.groups == 1) return scores_NE;
   const Tensor scores_NGX = scores_NE.unflatten(1, {experts.groups, -1});
@@ -81,7 +82,8 @@ RoutedTokens route(const ModelConfig& config, const LayerWeights& weights, const
 
   std::tie(routed.expert_S_, routed.order_S_) = expert_NK.flatten().sort(/*stable=*/true, 0, /*descending=*/false);
   const Tensor count_E = torch::bincount(routed.expert_S_, {}, experts.count).to(Placement::host());
-  // each token as often as it has experts, then in their order: in the backward pass no two gradients meet in one place
+  // A token is copied once for each of its experts, and the copies are sorted afterwards, so that no two gradients are
+  // added in one place.
   const Tensor x_SD = x_ND.unsqueeze(1).expand({-1, experts.chosen, -1}).flatten(0, 1).index_select(0, routed.order_S_);
   std::vector<Tensor> keys;
   int64_t begin = 0;
@@ -113,7 +115,7 @@ Tensor RoutedTokens::output(const LayerWeights& weights) const {
   for (const Share& share : shares_)
     outputs.push_back(
         weights.linear_of_expert(key_SW_.slice(0, share.begin, share.end), kDown, share.expert, shape_.width));
-  // back in the tokens' order, so that sums have an order too, which index_add has not on a GPU
+  // restores the order of the tokens, so that sums have a fixed order, which index_add does not have on a GPU
   const Tensor out_SD = torch::cat(outputs).index_select(0, order_S_.argsort());
   const Tensor out = out_SD.unflatten(0, {-1, chosen_}).sum(1).view(sizes_);
   return biases_.defined() ? out + biases_ : out;

@@ -9,7 +9,7 @@ namespace {
 
 using enum WeightKind;
 
-/// Queries [B, Q, H, C] before they are turned; undefined when the pass ends at their vector.
+/// Returns queries [B, Q, H, C] before they are rotated; undefined if the pass ends at their latent vector.
 Tensor plain_queries(const LayerContext& context, const Tensor& x_BQD) {
   const LayerWeights& w = context.weights;
   const LatentConfig& latent = context.config.latent;

@@ -46,12 +46,12 @@ namespace {
 
 constexpr std::array<NeighbourKinds, 4> kGroups{kQueryKeyValue, kQueryKeyValueBias, kGateUp, kGateUpBias};
 
-/// Libraries of products take other paths, with other bits, for memory that does not begin at a cache line.
+/// Libraries compute products in other ways, with other bits, if memory does not begin at a cache line.
 constexpr int64_t kLineBytes = 64;
 
 using SpecsById = std::map<WeightId, const WeightSpec*>;
 
-/// The group's weights of one layer; empty: they cannot be neighbours.
+/// Returns the group's weights of one layer; empty if they cannot be neighbours.
 std::vector<const WeightSpec*> neighbours(const SpecsById& specs, NeighbourKinds kinds, int64_t layer,
                                           const QuantiseRule& rule, int64_t element_bytes) {
   std::vector<const WeightSpec*> group;
@@ -110,11 +110,11 @@ Tensor joined_neighbours(std::span<const Tensor* const> parts) {
 
 namespace {
 
-/// What autograd holds of a product: no number of the matrix.
+/// What autograd keeps of a product. It has no number of the matrix.
 struct HeldProduct : torch::CustomClassHolder {
   HeldProduct(QuantisedLinear held, Tensor added) : matrix(std::move(held)), bias(std::move(added)) {}
   QuantisedLinear matrix;
-  Tensor bias;  ///< may be undefined, which autograd takes for no argument
+  Tensor bias;  ///< may be undefined, which autograd does not accept as an argument
 };
 
 struct QuantisedProduct : torch::autograd::Function<QuantisedProduct> {
@@ -131,7 +131,7 @@ struct QuantisedProduct : torch::autograd::Function<QuantisedProduct> {
   }
 };
 
-/// Embeddings, the head and routers stay as they are, as every program that quantises leaves them.
+/// Embeddings, the head and routers are not quantised, as in every program that quantises.
 bool can_quantise(WeightKind kind) {
   switch (kind) {
     case WeightKind::kQuery:

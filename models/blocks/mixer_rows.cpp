@@ -9,7 +9,7 @@
 namespace lancet {
 namespace {
 
-/// Each row's earlier tokens, with the places of the prefix that they have.
+/// Adds each row's earlier tokens, by their places in the prefix.
 void add_earlier(const std::vector<std::vector<int64_t>>& earlier, at::Device device, MixerRows& rows) {
   size_t most = 0;
   for (const std::vector<int64_t>& row : earlier) most = std::max(most, row.size());
@@ -24,7 +24,7 @@ void add_earlier(const std::vector<std::vector<int64_t>>& earlier, at::Device de
   rows.lacks_RP1 = sent_to(device, (place_RP < 0).unsqueeze(2));
 }
 
-/// Padded on the right to the longest: what a row has behind its last token does not reach those before.
+/// Pads rows on the right to the longest one. What follows a row's last token has no effect on earlier tokens.
 void add_ragged(const RaggedLayout& layout, at::Device device, MixerRows& rows) {
   const int64_t widest = *std::ranges::max_element(layout.tokens);
   std::vector<int64_t> tokens, places;

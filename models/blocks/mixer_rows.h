@@ -1,5 +1,4 @@
-// The rows of a sequence as a recurrent mixer runs them: each whole, from its first token on, whatever kind of rows the
-// sequence has.
+// The rows of a sequence as a recurrent mixer runs them: each row whole, from its first token on, for any kind of rows.
 #pragma once
 
 #include <vector>
@@ -9,15 +8,16 @@
 
 namespace lancet {
 
-/// N: all tokens of the pass, flat. Indices lie on the layer's device.
+/// N: the number of all tokens of the pass, flat. Indices are on the layer's device.
 struct MixerRows {
-  std::vector<DocumentRun> runs;  ///< rows of equal width that follow one another
-  Tensor token_X;                 ///< token at each place of the rows, which may repeat; undefined: they are the tokens
-  Tensor place_N;                 ///< place of each token among those; undefined: the same
-  Tensor earlier_RP;  ///< what each row has run before, as places of the prefix, flat, the last ones on the right;
-                      ///< undefined: nothing
-  Tensor lacks_RP1;   ///< bool: true where a row has no earlier token there
-  Tensor length_R1;   ///< tokens of padded rows
+  std::vector<DocumentRun> runs;  ///< consecutive rows of equal width
+  Tensor token_X;     ///< index of the token at each place of the rows, which may repeat; undefined: the places are the
+                      ///< tokens
+  Tensor place_N;     ///< index of each token among those places; undefined: the same
+  Tensor earlier_RP;  ///< the tokens that each row has run before, as places of the prefix, flat, aligned to the right;
+                      ///< undefined: none
+  Tensor lacks_RP1;   ///< bool: true where a row has no earlier token
+  Tensor length_R1;   ///< number of tokens of padded rows
 };
 
 /// Returns the rows on `device`.

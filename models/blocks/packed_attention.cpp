@@ -12,10 +12,10 @@
 namespace lancet {
 namespace {
 
-/// Documents shorter than this share a row of the batch: products of fewer rows leave the vector units idle.
+/// Shorter documents share a row of the batch, because products with fewer rows do not fill the vector units.
 constexpr int64_t kRowTokens = 16;
 
-/// Query, key, value of part of a packed row, without its batch dimension.
+/// Query, key, value of a part of a packed row, without its batch dimension.
 struct Part {
   Tensor query_HTC, key_KTC, value_KTC;
 
@@ -25,7 +25,7 @@ struct Part {
   }
 };
 
-/// [group * T, T]: 0 where a token may attend, -inf elsewhere; documents of `length` tokens in a row of T.
+/// Returns [group * T, T]: 0 where a token may attend, -inf elsewhere, for documents of `length` tokens in a row of T.
 Tensor causal_blocks(int64_t row_tokens, int64_t length, int64_t group, const at::TensorOptions& options) {
   const Tensor document = torch::arange(row_tokens, options.dtype(torch::kLong)).div(length, "floor");
   const Tensor visible = (document.unsqueeze(1) == document.unsqueeze(0)).tril();
@@ -34,7 +34,8 @@ Tensor causal_blocks(int64_t row_tokens, int64_t length, int64_t group, const at
       .repeat({group, 1});
 }
 
-/// Documents of `length` tokens, `row_tokens / length` of them in each row of the batch -> [T, H, C].
+/// Computes attention for documents of `length` tokens, `row_tokens / length` of them in each row of the batch: [T, H,
+/// C].
 Tensor attend_in_rows(const Part& part, int64_t row_tokens, int64_t length, double scale) {
   const int64_t kv_heads = part.key_KTC.size(0);
   const int64_t group = part.query_HTC.size(0) / kv_heads;
@@ -70,25 +71,25 @@ void attend_short(const Part& part, const DocumentRun& run, double scale, std::v
   if (rest > 0) parts_THC.push_back(attend_in_rows(part.narrow(whole, rest), rest, run.tokens, scale));
 }
 
-/// [1, T, H, C] -> [P, H, C], shared tokens at each of their places.
+/// Copies [1, T, H, C] -> [P, H, C], with shared tokens at each of their places.
 Tensor to_places(const Tensor& x_1THC, const PackedDocuments& packed) {
   const Tensor x_THC = x_1THC.squeeze(0);
   return packed.places_P.defined() ? x_THC.index_select(0, packed.places_P) : x_THC;
 }
 
-/// [P, H, C] -> [1, T, H * C]: each token as at its first place.
+/// Takes [P, H, C] -> [1, T, H * C]: each token from its first place.
 Tensor to_tokens(const Tensor& x_PHC, const PackedDocuments& packed) {
   const Tensor x_THC = packed.first_T.defined() ? x_PHC.index_select(0, packed.first_T) : x_PHC;
   return x_THC.flatten(1).unsqueeze(0);
 }
 
-/// bool [N, 1, T, T]: true where a token of a document may attend.
+/// Returns bool [N, 1, T, T]: true where a token of a document may attend.
 Tensor causal_mask(const DocumentRun& run, int64_t window, at::Device device) {
   const Tensor seen = torch::ones({run.tokens, run.tokens}, at::TensorOptions(torch::kBool).device(device)).tril();
   return (window > 0 ? seen.triu(1 - window) : seen).expand({run.documents, 1, run.tokens, run.tokens});
 }
 
-/// Some tokens' queries [1, O, H, C] -> [1, O, H * C].
+/// Computes attention for the queries of some tokens: [1, O, H, C] -> [1, O, H * C].
 Tensor attend_some(const Tensor& query_1OHC, const KeyValuePair& fresh_1TKC, const PackedDocuments& packed,
                    AttentionRule rule) {
   const PackedQueries& queries = packed.queries;
@@ -118,7 +119,7 @@ Tensor attend_some(const Tensor& query_1OHC, const KeyValuePair& fresh_1TKC, con
   return torch::cat(parts_XD).index_select(0, queries.first_O).unsqueeze(0);
 }
 
-/// Whether one launch computes all of it.
+/// Whether a single launch can compute everything.
 bool takes_varlen_kernel(const Tensor& query, const KeyValuePair& fresh, const PackedDocuments& packed,
                          AttentionRule rule) {
   VarlenCase attention = varlen_case(query, fresh.key, fresh.value, packed.bounds);
@@ -167,7 +168,8 @@ PackedQueries packed_queries(const SequenceInfo& sequence, at::Device device) {
         outputs.push_back(o);
         places.push_back(position_O.const_data_ptr<int64_t>()[o]);
       }
-      outputs.resize(outputs.size() + most - by_document[begin].size());  // the first output, at the first place
+      // fills up with the first output, at the first place
+      outputs.resize(outputs.size() + most - by_document[begin].size());
       places.resize(outputs.size());
     }
   }
@@ -200,12 +202,12 @@ Tensor packed_attention(const Tensor& query_1QHC, const KeyValuePair& fresh_1TKC
       attend_short(part, run, rule.scale, parts_PHC);
       continue;
     }
-    // documents as rows [N, T, H, C]: views of the packed row
+    // documents as rows [N, T, H, C], which are views of the packed row
     const auto rows = [&](const Tensor& x_HPC) {
       return x_HPC.unflatten(1, {run.documents, run.tokens}).permute({1, 2, 0, 3});
     };
     const Tensor query = rows(part.query_HTC);
-    // With a mask the host's own loops attend; its fused kernel sets up every small product anew.
+    // with a mask, the host's own loops compute attention: its fused kernel sets up every small product again
     const bool slides = packed.window > 0 && packed.window < run.tokens;
     const Tensor mask =
         slides || has_attention_loops(query) ? causal_mask(run, packed.window, query.device()) : Tensor();

@@ -13,11 +13,11 @@ Tensor normed(const ModelConfig& config, const Tensor& x, const Tensor& weight, 
       return rms_norm(x, weight.defined() ? weight : torch::ones({x.size(-1)}, x.options()), config.norm_eps);
     case NormKind::kRmsPrecise:
       return rms_norm_precise(x, weight, config.norm_eps);
-    case NormKind::kRmsPlusOne:  // 1 + w is exact enough only in a wider type than the weights'
+    case NormKind::kRmsPlusOne:  // 1 + w is exact enough only in a wider type than that of the weights
       return rms_norm_precise(x, weight.to(precise_type(weight)) + 1, config.norm_eps);
     case NormKind::kLayer:
       return at::layer_norm(x, {x.size(-1)}, weight, bias, config.norm_eps);
-    case NormKind::kLayerPlusOne:  // in the weights' type, as transformers adds
+    case NormKind::kLayerPlusOne:  // in the weights' type, as in transformers
       return at::layer_norm(x, {x.size(-1)}, weight + 1, bias, config.norm_eps);
   }
   return x;
@@ -72,7 +72,7 @@ Tensor activated(Activation activation, const LayerWeights& weights, const Tenso
     case Activation::kXielu:
       return xielu(weights, x);
     case Activation::kLimitedSwish:
-      break;  // of gates and ups together
+      break;  // gates and ups together
   }
   return x;
 }

@@ -1,11 +1,11 @@
-// Factors that most families leave at 1.
+// Factors that are 1 in most families.
 #pragma once
 
 #include <torch/types.h>
 
 namespace lancet {
 
-/// The tensor itself where the factor is 1.
+/// Returns the tensor itself if the factor is 1.
 inline at::Tensor scaled(const at::Tensor& x, double factor) { return factor == 1 ? x : x * factor; }
 
 }  // namespace lancet

@@ -24,7 +24,7 @@ TokenBatch make_batch(std::span<const std::vector<TokenId>> rows) {
 TokenBatch make_packed_batch(std::span<const std::span<const TokenId>> documents) {
   TokenBatch batch;
   std::vector<int64_t> ids, positions, places, first;
-  // by the token before it (-1: none) and its id, which is below 2^32
+  // the key is the previous token (-1: none) and the id, which is below 2^32
   std::unordered_map<int64_t, int64_t> tokens;
   for (const std::span<const TokenId> document : documents) {
     const int64_t length = static_cast<int64_t>(document.size());
@@ -91,12 +91,12 @@ Tensor positions_reached(const SequenceInfo& sequence) {
 Tensor attention_mask(const SequenceInfo& sequence, int64_t window) {
   const Tensor& positions_BT = sequence.positions_BT;
   const int64_t n_rows = positions_BT.size(0), width = positions_BT.size(1);
-  if (!sequence.packed.empty() || sequence.ragged != nullptr) return {};  // each document or row is masked by itself
+  if (!sequence.packed.empty() || sequence.ragged != nullptr) return {};  // each document or row has its own mask
   const bool has_prefix = sequence.prefix != nullptr;
   const bool slides = window > 0 && positions_seen(sequence) > window;
-  if (!has_prefix && !slides) return {};  // padding is on the right: no real token can see it
+  if (!has_prefix && !slides) return {};  // padding is on the right, where no real token sees it
   Tensor own = torch::ones({width, width}, torch::kBool).tril().unsqueeze(0).expand({n_rows, width, width});
-  Tensor places_BS = positions_BT;  // of what may be attended to
+  Tensor places_BS = positions_BT;  // positions of the tokens that may be attended to
   if (has_prefix && !sequence.prefix->empty()) {
     const Tensor valid_BP = sequence.prefix->valid_BP();
     own = torch::cat({valid_BP.unsqueeze(1).expand({n_rows, width, valid_BP.size(1)}), own}, 2);
@@ -108,8 +108,8 @@ Tensor attention_mask(const SequenceInfo& sequence, int64_t window) {
 
 namespace {
 
-/// Puts `fresh` after the first `filled` positions of `room`'s dimension `dim`, which is made longer where that is
-/// needed: to `wanted`, or exactly as long as it takes.
+/// Copies `fresh` behind the first `filled` positions of `room`'s dimension `dim`. If necessary `room` is made longer:
+/// to `wanted`, or exactly as long as needed.
 void put_after(Tensor& room, const Tensor& fresh, int64_t dim, int64_t filled, int64_t wanted) {
   const int64_t after = filled + fresh.size(dim);
   if (!room.defined() || room.size(dim) < after) {
@@ -122,7 +122,7 @@ void put_after(Tensor& room, const Tensor& fresh, int64_t dim, int64_t filled, i
   room.narrow(dim, filled, fresh.size(dim)).copy_(fresh);
 }
 
-/// `room`'s first rows become rows `from[i]` at `to[i]`; only `n_rows` of them are left.
+/// Copies `room`'s rows `from[i]` to rows `to[i]`, and then keeps only the first `n_rows` rows.
 void move_rows(Tensor& room, int64_t n_rows, const std::vector<int64_t>& from, const std::vector<int64_t>& to) {
   if (!room.defined()) return;
   if (!to.empty())

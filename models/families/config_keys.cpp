@@ -1,4 +1,4 @@
-// transformers_keys.json has what transformers' classes read, and is made by tools/config_keys.py.
+// transformers_keys.json has the keys that transformers' classes read. tools/config_keys.py makes it.
 #include "config_keys.h"
 
 #include <algorithm>
@@ -26,9 +26,9 @@ const Json& table() {
   return kTable;
 }
 
-/// Ends of names of keys that say how a model is trained.
+/// Ends of names of keys that only concern the training of a model.
 constexpr std::string_view kTraining[] = {"dropout", "_pdrop", "dropout_prob", "layerdrop", "initializer_range"};
-/// Parts of names of keys that are factors, or stand beside them: 0 is a value like others.
+/// Parts of names of keys that are factors, or belong to them: for these, 0 is a meaningful value.
 constexpr std::string_view kFactors[] = {"multiplier", "scale", "scaling", "scalar", "factor",
                                          "theta",      "eps",   "alpha",   "beta",   "slope"};
 
@@ -45,7 +45,7 @@ bool is_read_by_any_family(std::string_view key) {
          std::ranges::any_of(families(), [&](const Family* family) { return contains(family->understood_keys, key); });
 }
 
-/// What transformers computes with where the key is left out; nullopt: it does not read the key.
+/// Returns the value that transformers uses if the key is missing; nullopt if it does not read the key.
 std::optional<Json> default_of(const std::string& model_type, const std::string& key) {
   const auto& types = table()["types"];
   if (const auto type = types.find(model_type); type != types.end())
@@ -55,7 +55,7 @@ std::optional<Json> default_of(const std::string& model_type, const std::string&
   return std::nullopt;
 }
 
-/// Whether the key is another name of one that stands there with the same value.
+/// Whether the key repeats the value of another key that is present.
 bool says_it_again(const KeysOfClass& keys, const std::string& key, const Json& value) {
   const auto& aliases = table()["aliases"];
   const auto of_type = aliases.find(keys.model_type);
@@ -73,10 +73,10 @@ std::string unsupported(const std::string& key, const Json& value, const std::st
 
 constexpr const char* kVouch = ": if it does not change the computation, name it in ignore_config_keys";
 
-/// What becomes of a key that no reader of the family asks for.
+/// What happens to a key that no reader of the family asks for.
 struct Verdict {
-  std::string refusal = {};  ///< empty: it is not refused
-  bool is_unread = false;    ///< it says something, and transformers ignores it
+  std::string refusal = {};  ///< empty: the key is not refused
+  bool is_unread = false;    ///< the key has a value, and transformers ignores it
 };
 
 Verdict judge(const KeysOfClass& keys, const std::string& key, const Json& value) {
@@ -97,7 +97,7 @@ Verdict judge(const KeysOfClass& keys, const std::string& key, const Json& value
   return {"", true};
 }
 
-/// MLX's own description of its packed weights.
+/// Refuses MLX's own description of its packed weights.
 std::string refusal_of_mlx(const Json& value) {
   const auto number = [&](const char* key) {
     return value.is_object() && value.contains(key) ? value[key].dump() : "some";

@@ -1,4 +1,4 @@
-// What becomes of each key of config.json: it is read, it says nothing, transformers ignores it, or it is refused.
+// Decides about each key of config.json: it is read, it has no effect, transformers ignores it, or it is refused.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -11,31 +11,31 @@
 
 namespace lancet {
 
-/// Whether the family reads the key, or knows that no computation hangs on it.
+/// Whether the family reads the key, or knows that no computation depends on it.
 bool is_known(const Family& family, std::string_view key);
 
-/// Whether a value is there that means "none": null, false, nothing in quotes, a list or an object of nothing, 0 where
-/// it is a size or a count, and layer_types that are all the usual.
+/// Whether the value means "none": null, false, an empty text, list or object, 0 for a size or a count, and layer_types
+/// that are all the usual type.
 bool says_nothing(std::string_view key, const nlohmann::json& value);
 
-/// Whether transformers' causal class of this model_type has the configuration above the language model's: then
-/// tie_word_embeddings counts there alone.
+/// Whether transformers' causal class of this model_type has a configuration around the language model's. Then only the
+/// tie_word_embeddings of the outer one counts.
 bool ties_above(const std::string& model_type);
 
 /// An object of keys that one of transformers' configuration classes reads.
 struct KeysOfClass {
   const nlohmann::json& keys;
-  std::string model_type;       ///< which class; empty, or none of lancet's families: unknown
+  std::string model_type;       ///< the class; empty, or not among lancet's families: unknown
   bool has_own_code = false;    ///< config.json names code beside it, which may read any key (auto_map)
-  std::string_view apart = {};  ///< a key that is looked at on its own
+  std::string_view apart = {};  ///< a key that is checked separately
 };
 
 struct KeyFindings {
   std::vector<std::string> problems;  ///< keys that are refused, and why
-  std::vector<std::string> unread;    ///< keys that neither transformers nor lancet reads, and that say something
+  std::vector<std::string> unread;    ///< keys with a value that neither transformers nor lancet reads
 };
 
-/// Adds what is found. `ignored`: keys that the user vouches for.
+/// Adds what it finds. `ignored`: keys that the job says to ignore.
 void check_keys(const KeysOfClass& keys, const Family& family, std::span<const std::string> ignored,
                 KeyFindings& findings);
 

@@ -5,7 +5,8 @@
 namespace lancet {
 namespace {
 
-/// Groups of equal size, each with as many experts as its score is a sum of, and enough in those that are chosen.
+/// Checks the groups: they must have equal sizes, each with as many experts as its score sums up, and together enough
+/// in the chosen groups.
 void check_groups(ConfigReader& keys, const ExpertsConfig& experts) {
   const int64_t groups = experts.groups;
   if (groups > 1 && (experts.count % groups != 0 || experts.count < experts.group_best * groups))
@@ -16,7 +17,7 @@ void check_groups(ConfigReader& keys, const ExpertsConfig& experts) {
   if (experts.groups_chosen > groups) keys.problem("topk_group", cat("at most n_group, ", groups));
 }
 
-/// Every decoder_sparse_step-th layer has experts, but those of mlp_only_layers.
+/// Every decoder_sparse_step-th layer has experts, except those in mlp_only_layers.
 std::vector<bool> layers_with_experts(ConfigReader& keys, int64_t n_layers) {
   const int64_t step = keys.positive("decoder_sparse_step", 1);
   std::vector<bool> layers;
@@ -28,7 +29,8 @@ std::vector<bool> layers_with_experts(ConfigReader& keys, int64_t n_layers) {
 }  // namespace
 
 void read_qwen_experts(ConfigReader& keys, ModelConfig& config, ExpertsConfig defaults) {
-  const char* count = keys.has("num_local_experts") ? "num_local_experts" : "num_experts";  // transformers 5, 4
+  // the first name is that of transformers 5, the second that of transformers 4
+  const char* count = keys.has("num_local_experts") ? "num_local_experts" : "num_experts";
   const int64_t default_size = defaults.d_ffn;
   const bool sums_to_one = defaults.sums_to_one;
   config.experts = read_experts(keys, count, std::move(defaults));

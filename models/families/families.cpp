@@ -9,10 +9,10 @@ namespace {
 
 constexpr std::string_view kUnderstood[] = {
     "architectures", "model_type",   "vocab_size",          "tie_word_embeddings", "torch_dtype", "dtype",
-    "bos_token_id",  "eos_token_id", "quantization_config", "compression_config"};  // the last two: QuantScheme's
+    "bos_token_id",  "eos_token_id", "quantization_config", "compression_config"};  // QuantScheme reads the last two
 
-/// Keys of training and bookkeeping. Those of transformers' base class are in transformers_keys.json; here are those of
-/// its earlier versions, what most configuration classes have, and what other programs write.
+/// Keys of training and bookkeeping. Those of transformers' base class are in transformers_keys.json. Here are the keys
+/// of its earlier versions, those of most configuration classes, and those that other programs write.
 constexpr std::string_view kHarmless[] = {"pretraining_tp",
                                           "output_router_logits",
                                           "router_aux_loss_coef",

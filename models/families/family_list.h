@@ -1,4 +1,5 @@
-// The families. Of two that are equally near to a config.json that no family reads the first is named.
+// The list of families. If no family reads a config.json, the nearest one is named in the message; of two equally near
+// ones the first.
 #pragma once
 
 #include "lancet/models/families.h"

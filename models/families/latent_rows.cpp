@@ -9,11 +9,12 @@
 namespace lancet {
 namespace {
 
-/// What scores grow by with YaRN, whose cosines and sines then grow the less (mscale_all_dim).
+/// Returns the factor of scores with YaRN. The cosines and sines then have a smaller factor (mscale_all_dim).
 double score_growth(ConfigReader& keys, const RopeConfig& rope) {
   if (rope.scaling == RopeConfig::Scaling::kNone) return 1;
   double share = 0;
-  for (const std::string_view key : {"rope_parameters", "rope_scaling"}) {  // the latter counts where both are there
+  // if both are present, the second one counts
+  for (const std::string_view key : {"rope_parameters", "rope_scaling"}) {
     std::optional<ConfigReader> object = keys.object(key);
     if (!object || !object->has("factor")) continue;
     share = object->at_least("mscale_all_dim", 0, 0);
@@ -24,7 +25,7 @@ double score_growth(ConfigReader& keys, const RopeConfig& rope) {
   return growth * growth;
 }
 
-/// Parts of the turned numbers that do not turn: versions of transformers do not agree on them.
+/// Refuses a share of the rotated numbers, because versions of transformers interpret it differently.
 void refuse_share(ConfigReader& keys) {
   constexpr std::string_view kKey = "partial_rotary_factor", kWhole = "1 or no such key";
   if (keys.share(kKey, 1) != 1 && !keys.is_wrong(kKey)) keys.problem(kKey, kWhole);
@@ -33,7 +34,7 @@ void refuse_share(ConfigReader& keys) {
       if (!object->is_wrong(kKey)) object->problem(kKey, kWhole);
 }
 
-/// null: there is none.
+/// Returns 0 for null, which means that there is none.
 int64_t read_query_rank(ConfigReader& keys, int64_t fallback) {
   return keys.is_null("q_lora_rank") ? 0 : keys.size("q_lora_rank", kMostWide, fallback);
 }
@@ -64,7 +65,7 @@ void read_latent_fields(ConfigReader& keys, ModelConfig& config, const LatentDef
   latent.plain_dim = keys.size("qk_nope_head_dim", kMostHeads, defaults.latent.plain_dim);
   latent.turned_dim = keys.size("qk_rope_head_dim", kMostHeads, defaults.latent.turned_dim);
   latent.value_dim = keys.size("v_head_dim", kMostHeads, default_value_dim);
-  config.head_dim = latent.turned_dim;  // all of it turns
+  config.head_dim = latent.turned_dim;  // all of it is rotated
   config.rope = read_rope(keys, config);
   if (keys.flag_or_true("rope_interleave")) config.rope.pairs = RopeConfig::Pairs::kAdjacent;
   config.head_dim = latent.plain_dim + latent.turned_dim;

@@ -1,4 +1,4 @@
-// Rows and keys that families with latent attention share (DeepSeek-V2 and what followed).
+// Weight rows and config keys that families with latent attention share (DeepSeek-V2 and its successors).
 #pragma once
 
 #include <initializer_list>
@@ -11,7 +11,7 @@ namespace lancet {
 inline bool has_query_vector(const ModelConfig& config, int64_t) { return config.latent.query_rank > 0; }
 inline bool lacks_query_vector(const ModelConfig& config, int64_t) { return config.latent.query_rank == 0; }
 
-/// Norms before attention and MLP, attention's projections and their norms.
+/// The norms before attention and MLP, attention's projections and their norms.
 inline constexpr WeightRow kLatentBlock[] = {
     {kAttnNorm, "model.layers.{}.input_layernorm.weight"},
     {kQueryDown, "model.layers.{}.self_attn.q_a_proj.weight"},
@@ -24,14 +24,15 @@ inline constexpr WeightRow kLatentBlock[] = {
     {kAttnOut, "model.layers.{}.self_attn.o_proj.weight"},
     {kMlpNorm, "model.layers.{}.post_attention_layernorm.weight"}};
 
-/// Llama's keys, and those of latent attention.
+/// Returns Llama's keys, and those of latent attention.
 constexpr KeyList latent_keys(std::initializer_list<std::string_view> more) {
   return with_keys(llama_keys({"kv_lora_rank", "q_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "qk_head_dim",
                                "v_head_dim", "rope_interleave", "attention_bias"}),
                    more);
 }
 
-/// What latent attention is where config.json says nothing. A value_dim of 0: the hidden size's share of a head.
+/// The values of latent attention for keys that are absent. value_dim 0: the hidden size divided by the number of
+/// heads.
 struct LatentDefaults {
   LatentConfig latent = {.rank = 512, .query_rank = 1536, .plain_dim = 128, .turned_dim = 64, .value_dim = 128};
   int64_t heads = 128;

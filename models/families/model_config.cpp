@@ -28,7 +28,7 @@ std::string lowered(std::string_view text) {
   return lower;
 }
 
-/// Keys of a configuration that a family knows nothing of, and that say something.
+/// Returns the keys of a configuration that have a value and that a family does not know.
 std::vector<std::string> unknown_keys(const Json& json, const Family& family) {
   std::vector<std::string> unknown;
   for (const auto& [key, value] : json.items())
@@ -36,7 +36,7 @@ std::vector<std::string> unknown_keys(const Json& json, const Family& family) {
   return unknown;
 }
 
-/// The family that knows most of a configuration's keys, and the keys that it does not know.
+/// Returns the family that knows most of a configuration's keys, and the keys that it does not know.
 std::string nearest_family(const Json& json) {
   const Family* nearest = nullptr;
   std::vector<std::string> fewest;
@@ -63,19 +63,19 @@ std::string nearest_family(const Json& json) {
                             : cat("whose config.json has no ", join(fewest)));
 }
 
-/// Why a configuration of an unknown family is refused.
+/// Says why a configuration of an unknown family is refused.
 std::string unknown_family(const Json& json, const std::string& name, std::span<const std::string> known) {
   return cat("architectures: unknown family '", name, "': ", nearest_family(json), ". This version knows ",
              join(known));
 }
 
-/// What config.json says; `otherwise` where it says nothing, or what is no text.
+/// Returns the text in config.json; `otherwise` if it is absent, or not a text.
 std::string type_said_by(const Json& config, const std::string& otherwise) {
   const auto type = config.find("model_type");
   return type != config.end() && type->is_string() ? type->get<std::string>() : otherwise;
 }
 
-/// The family that reads checkpoints of this model_type, or of one of these classes, whatever the case of letters.
+/// Returns the family that reads checkpoints of this model_type, or of one of these classes. Case does not matter.
 const Family* family_of(const std::string& model_type, std::span<const std::string> architectures) {
   for (const Family* family : families())
     if (has_name(family->model_types, model_type)) return family;
@@ -88,8 +88,8 @@ const Family* family_of(const std::string& model_type, std::span<const std::stri
 
 bool has_own_code(const Json& json) { return !says_nothing("auto_map", json.value("auto_map", Json())); }
 
-/// As transformers does, by model_type; by architectures where that says nothing. Where the file names code beside it
-/// for a class that no family has, that class is meant.
+/// Finds the family by model_type, as transformers does, or by architectures if that says nothing. If the file names
+/// code for a class that no family has, that class is meant.
 const Family* find_family(const Json& json, ConfigReader& keys, std::vector<std::string>& problems) {
   const std::vector<std::string> architectures = keys.texts("architectures");
   const std::string model_type = keys.text("model_type", "");
@@ -102,7 +102,7 @@ const Family* find_family(const Json& json, ConfigReader& keys, std::vector<std:
   return nullptr;
 }
 
-/// Judges the keys of the language model's configuration, and of what stands above it.
+/// Checks the keys of the language model's configuration, and those around it.
 KeyFindings find_odd_keys(const Json& json, const Family& family, std::span<const std::string> ignored) {
   KeyFindings findings;
   const bool own_code = has_own_code(json);
@@ -115,7 +115,8 @@ KeyFindings find_odd_keys(const Json& json, const Family& family, std::span<cons
   return findings;
 }
 
-/// The keys that describe the language model: of a multi-modal one, those nested in it beside what stands above them.
+/// Returns the keys that describe the language model. In a multi-modal model, those are the nested ones and the ones
+/// around them.
 Json model_keys(const Json& json, const Family& family) {
   const auto nested = family.nested_under.empty() ? json.end() : json.find(family.nested_under);
   if (nested == json.end() || !nested->is_object()) return json;
@@ -126,9 +127,9 @@ Json model_keys(const Json& json, const Family& family) {
   return keys;
 }
 
-constexpr std::string_view kOfTheFile = "auto";  // a dtype: that of the checkpoint's first tensor
+constexpr std::string_view kOfTheFile = "auto";  // means the type of the checkpoint's first tensor
 
-/// Names of types, as torch has them.
+/// The names of types, as in torch.
 DType read_dtype(ConfigReader& keys, std::vector<std::string>& problems) {
   std::string name = keys.text("dtype", keys.text("torch_dtype", "float32"));
   constexpr std::string_view kModule = "torch.";
@@ -141,7 +142,8 @@ DType read_dtype(ConfigReader& keys, std::vector<std::string>& problems) {
   return DType::kF32;
 }
 
-/// The type of the first tensor that has numbers of 16 bits or more, where config.json leaves the type to the file.
+/// Returns the type of the first tensor with numbers of at least 16 bits, for a config.json that leaves the type to the
+/// file.
 std::optional<DType> dtype_of_file(const Checkpoint& checkpoint) {
   const Json json = Json::parse(checkpoint.config_text());
   const auto says_auto = [&](const char* key) { return json.value(key, Json()) == Json(kOfTheFile); };
@@ -173,7 +175,7 @@ Json parse_object(std::string_view text, std::string_view where) {
   }
 }
 
-constexpr int64_t kMostExpertsTogether = 200'000;  // of all layers
+constexpr int64_t kMostExpertsTogether = 200'000;  // in all layers together
 
 void check_shapes(ConfigReader& keys, const ModelConfig& config) {
   if (config.n_heads % config.n_kv_heads != 0)
@@ -182,7 +184,7 @@ void check_shapes(ConfigReader& keys, const ModelConfig& config) {
     keys.problem(keys.has("num_experts") ? "num_experts" : "num_local_experts",
                  cat("at most ", kMostExpertsTogether, " experts of all layers together"));
   if (config.rope.dim % 2 == 0 && config.rope.dim <= config.head_dim) return;
-  // What the number of a head's numbers that turn follows from, by whatever name the family has for it.
+  // the key that determines how many numbers of a head are rotated, by the family's name for it
   std::string_view source = config.rope.pairs == RopeConfig::Pairs::kAdjacent ? "rotary_dim" : "num_attention_heads";
   for (const std::string_view key : {"head_dim", "partial_rotary_factor", "rotary_pct", "rotary_dim"})
     if (keys.has(key)) source = key;
@@ -200,8 +202,8 @@ void read_fields(const Json& json, const Family& family, ModelConfig& config, st
   check_shapes(keys, config);
 }
 
-/// Whether the name, whatever comes before the layer's number, is the row's: of one of all experts, or of any part of
-/// an expert's own matrix, which may be quantised.
+/// Whether the name belongs to the row, whatever is before the layer's number. It may be that of one expert, of all
+/// experts, or of any part of an expert's own matrix, which may be quantised.
 bool is_named_by(const WeightRow& row, std::string_view name) {
   const std::string_view in_layer = row.name.substr(row.name.find("{}") + 2);
   if (has_all_experts(row.layout)) return name.ends_with(in_layer);
@@ -210,7 +212,8 @@ bool is_named_by(const WeightRow& row, std::string_view name) {
   return at != std::string_view::npos && end < name.size() && name[end] >= '0' && name[end] <= '9';
 }
 
-/// Whether the checkpoint has experts in one tensor; where it has none that the family names: as is usual.
+/// Whether the checkpoint has the experts in one tensor. If it has no expert with a name of the family, the usual form
+/// is assumed.
 bool has_joined_experts(const ModelConfig& config, const Checkpoint& checkpoint) {
   const std::vector<std::string> names = checkpoint.tensor_names();
   const auto has = [&](bool joined) {
@@ -222,8 +225,9 @@ bool has_joined_experts(const ModelConfig& config, const Checkpoint& checkpoint)
   return has(true) || (config.experts.in_one_tensor && !has(false));
 }
 
-/// Each layer, and each expert of one where they do not share tensors, has at least a tensor of its own. A table of
-/// weights that the checkpoint cannot hold would be as long as config.json wants it.
+/// Checks that each layer, and each expert if experts do not share tensors, has at least one tensor of its own.
+/// Otherwise the table of weights would become as long as config.json says, although the checkpoint cannot have so many
+/// weights.
 void check_tensors(const ModelConfig& config, const Checkpoint& checkpoint, std::string_view where) {
   const int64_t tensors = std::ssize(checkpoint.tensor_names());
   const int64_t with_experts = std::ranges::count(config.experts.layers, true);

@@ -16,7 +16,7 @@ using Json = nlohmann::json;
 
 constexpr std::string_view kWholeHeads = "1 or no such key, as this family turns whole heads";
 
-/// What a way of scaling is read from.
+/// The object from which a kind of scaling is read.
 struct ScalingKeys {
   ConfigReader& keys;
   const ModelConfig& config;
@@ -28,7 +28,8 @@ struct ScalingKeys {
   }
 };
 
-/// Notes keys of the object that `type` does not have: scaling is too easily another than it was trained with.
+/// Adds a problem for keys of the object that `type` does not have, because the scaling would probably differ from that
+/// of the training.
 void refuse_others(const ScalingKeys& from, std::string_view type, std::vector<std::string_view> known) {
   known.insert(known.end(), from.defaults.other_keys.begin(), from.defaults.other_keys.end());
   known.insert(known.end(), {"rope_type", "type", "rope_theta", "partial_rotary_factor"});
@@ -59,23 +60,24 @@ void read_longrope(const ScalingKeys& from, RopeConfig& rope) {
       from.keys.number("attention_factor", factor <= 1 ? 1.0 : std::sqrt(1 + std::log(factor) / std::log(original)));
 }
 
-/// The larger scores by which YaRN makes good for frequencies that are divided. `share` (DeepSeek's mscale) of it.
+/// Returns the factor by which YaRN increases scores, to compensate for the divided frequencies. `share` (DeepSeek's
+/// mscale) weights it.
 double yarn_growth(double factor, double share) { return 1 + 0.1 * share * std::log(factor); }
 
 double read_yarn_amplitude(ConfigReader& keys, double factor) {
   const double share = keys.at_least("mscale", 0, 0), divisor = keys.at_least("mscale_all_dim", 0, 0);
-  const bool has_shares = share > 0 && divisor > 0;  // one alone says nothing
+  const bool has_shares = share > 0 && divisor > 0;  // one of them alone has no effect
   const double usual = has_shares ? yarn_growth(factor, share) / yarn_growth(factor, divisor) : yarn_growth(factor, 1);
   return keys.above_zero("attention_factor", usual);
 }
 
-/// `factor` as null is the quotient of the lengths, as in transformers; absent it is an error.
+/// If `factor` is null, it is the quotient of the lengths, as in transformers; if it is absent, this is an error.
 void read_yarn(const ScalingKeys& from, RopeConfig& rope) {
   ConfigReader& keys = from.keys;
   rope.scaling = RopeConfig::Scaling::kYarn;
   refuse_others(from, "yarn",
                 {"factor", "original_max_position_embeddings", "attention_factor", "beta_fast", "beta_slow", "mscale",
-                 "mscale_all_dim", "truncate", "finetuned"});  // the last changes nothing
+                 "mscale_all_dim", "truncate", "finetuned"});  // the last one has no effect
   rope.original_max_positions = from.original_positions();
   std::optional<double> quotient;
   if (keys.is_null("factor"))
@@ -90,7 +92,7 @@ void read_yarn(const ScalingKeys& from, RopeConfig& rope) {
   if (rope.theta <= 1) keys.problem("rope_theta", cat("a base above 1, here or beside it, for yarn, not ", rope.theta));
 }
 
-/// The base grows with texts beyond max_position_embeddings alone, which are refused: the factor says nothing.
+/// The base only grows for texts beyond max_position_embeddings, and these are refused, so the factor has no effect.
 void read_dynamic(const ScalingKeys& from, RopeConfig& rope) {
   constexpr int64_t kLeastTurned = 4;  // the base's exponent is dim / (dim - 2)
   ConfigReader& keys = from.keys;
@@ -134,7 +136,7 @@ RopeConfig read_rope_object(ConfigReader& object, const ModelConfig& config, con
   };
   if (defaults.share) rope.dim = part(*defaults.share);
   read_scaling({object, config, defaults}, rope);
-  // transformers' stretched embeddings read the key, and then do not fit a family that turns whole heads.
+  // transformers' scaled embeddings read this key, and then do not fit a family that rotates whole heads
   if (!defaults.share && rope.scaling != RopeConfig::Scaling::kNone && part(1.0) != config.head_dim)
     object.problem("partial_rotary_factor", kWholeHeads);
   return rope;

@@ -7,7 +7,7 @@
 namespace lancet {
 namespace {
 
-/// A number, or {"__float__": "Infinity"}, as transformers writes it; nullopt: neither.
+/// Returns a number, or the value of {"__float__": "Infinity"}, which transformers writes; nullopt if it is neither.
 std::optional<double> read_limit(const nlohmann::json& value) {
   if (value.is_number()) return value.get<double>();
   if (value.is_object() && value.size() == 1 && value.value("__float__", nlohmann::json()) == "Infinity")

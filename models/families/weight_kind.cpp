@@ -11,7 +11,7 @@ constexpr auto kMlpInput = LayerPart::kMlpInput;
 constexpr auto kMlpOutput = LayerPart::kMlpOutput;
 constexpr auto kLayer = WeightPlace::kLayer;
 
-/// Roles in the enumeration's order.
+/// The roles, in the order of the enumeration.
 constexpr std::array<WeightRole, kWeightKinds> kRoles{{
     {kEmbedding, WeightPlace::kEmbedding, LayerPart::kNone, Axis::kVocab, Axis::kModel},
     {kPositions, WeightPlace::kEmbedding, LayerPart::kNone, Axis::kPositions, Axis::kModel},
@@ -220,14 +220,14 @@ bool is_of_experts(const WeightRow& row) {
 
 namespace {
 
-/// Whether the layer has its gates, ups and downs where the row says.
+/// Whether the layer has gates, ups and downs of the kind that the row describes.
 bool has_mlp_of(const ModelConfig& config, const WeightRow& row, int64_t layer) {
   if (!config.has_mlp(layer)) return false;
   if (!config.has_experts(layer)) return !is_of_experts(row);
   return is_of_experts(row) && has_all_experts(row.layout) == config.experts.in_one_tensor;
 }
 
-/// Whether its gates, ups and downs have biases, and the row is theirs.
+/// Whether its gates, ups and downs have biases, and the row describes one.
 bool has_biases_of(const ModelConfig& config, const WeightRow& row, int64_t layer) {
   if (!config.has_mlp(layer)) return false;
   if (config.has_experts(layer)) return config.experts.mlp_biases && is_of_experts(row);
@@ -236,7 +236,7 @@ bool has_biases_of(const ModelConfig& config, const WeightRow& row, int64_t laye
 
 bool is_of_mixer(WeightKind kind) { return kind >= WeightKind::kMixerQuery && kind <= WeightKind::kMixerOut; }
 
-/// What of a recurrent mixer a layer has.
+/// Whether the layer has this part of a recurrent mixer.
 bool has_part_of_mixer(const ModelConfig& config, WeightKind kind, int64_t layer) {
   if (!config.has_recurrence(layer)) return false;
   const RecurrenceConfig& mixer = config.recurrence;
@@ -244,7 +244,7 @@ bool has_part_of_mixer(const ModelConfig& config, WeightKind kind, int64_t layer
   return kind != WeightKind::kMixerNorm || mixer.kind == MixerKind::kGatedDelta || mixer.norm != MixerNorm::kNone;
 }
 
-/// What of an MLP of experts a layer has.
+/// Whether the layer has this part of an MLP with experts.
 bool has_part_of_experts(const ModelConfig& config, WeightKind kind, int64_t layer) {
   if (!config.has_experts(layer)) return false;
   switch (kind) {

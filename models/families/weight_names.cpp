@@ -10,11 +10,11 @@
 namespace lancet {
 namespace {
 
-/// What torch.compile puts before the names of a model that is saved as it runs.
+/// The beginning that torch.compile gives to the names of a compiled model.
 constexpr std::string_view kCompiled = "_orig_mod.";
 
-/// Sets of names that checkpoints of any family may have: those of a model that was saved without its head, which lack
-/// their beginning ("layers.0..." for "model.layers.0..."), and those of a compiled model.
+/// Returns sets of names that checkpoints of any family may have: those of a model that was saved without its head,
+/// whose beginning is missing ("layers.0..." instead of "model.layers.0..."), and those of a compiled model.
 std::vector<PrefixList> names_of_any_family(const Family& family) {
   const auto* embedding = std::ranges::find(family.weights, WeightKind::kEmbedding, &WeightRow::kind);
   const std::string_view begin = embedding->name.substr(0, embedding->name.find('.') + 1);

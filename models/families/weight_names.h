@@ -1,4 +1,4 @@
-// Names that checkpoints have for a family's tensors.
+// The names that checkpoints have for a family's tensors.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace lancet {
 
-/// The family's own name for a tensor that the checkpoint has under one of a set of other names.
+/// Returns the family's own name for a tensor that the checkpoint has under another name.
 std::string own_name(const std::string& name, const PrefixList& names);
 
 }  // namespace lancet

@@ -1,4 +1,4 @@
-// What a model has of its family's table of weights: sizes, and which rows.
+// Which rows of its family's table of weights a model has, and their sizes.
 #pragma once
 
 #include <cstdint>
@@ -9,23 +9,23 @@
 
 namespace lancet {
 
-// Sizes that the fields of a model give to its weights, and what their parts of stored tensors are called.
+// The sizes of weights, from the fields of a model, and the names of their parts of stored tensors.
 
-/// Returns what the axis of a weight in `layer` runs over.
+/// Returns the size of the axis of a weight in `layer`.
 int64_t size_of(const ModelConfig& config, Axis axis, int64_t layer);
 
-/// Returns how many groups the outputs of a tensor are of.
+/// Returns the number of groups of a tensor's outputs.
 int64_t groups_of(const ModelConfig& config, Layout layout);
 
-/// What of a tensor's parts a name says: "[up]".
+/// Returns the text for a tensor's part in a name: "[up]".
 std::string_view part_text(WeightKind kind);
 
-// Which rows of its family's table a model has: fields rule out the others.
+// The rows of the family's table that a model has. Some fields rule out rows.
 
-/// Whether every expert has its part of the weight.
+/// Whether the weight has a part for every expert.
 bool is_of_experts(const WeightRow& row);
 
-/// Whether the fields leave a weight that the family's table has, in this layer.
+/// Whether the model has this weight of the family's table in this layer, according to its fields.
 bool is_there(const ModelConfig& config, const WeightRow& row, int64_t layer);
 
 }  // namespace lancet

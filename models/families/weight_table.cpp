@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::string_view kNumberPlace = "{}";
 
-/// Returns the name with `number` in its first place for one.
+/// Returns the name with `number` in the first place for a number.
 template <typename Number>
 std::string numbered(std::string_view name, const Number& number) {
   const size_t at = name.find(kNumberPlace);
@@ -28,7 +28,7 @@ std::string numbered(std::string_view name, const Number& number) {
   return cat(name.substr(0, at), number, name.substr(at + kNumberPlace.size()));
 }
 
-/// Whether the name is the pattern with a number below `end` in its place for one.
+/// Whether the name is the pattern with a number below `end` in its place for a number.
 bool is_numbered(std::string_view pattern, std::string_view name, int64_t end) {
   const size_t at = pattern.find(kNumberPlace);
   if (at == std::string_view::npos) return false;
@@ -43,7 +43,7 @@ int64_t product(const std::vector<int64_t>& sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>());
 }
 
-/// Outputs of all weights that are stored under one name: of this one's tensor, and of those before it there.
+/// The numbers of outputs of all weights that are stored under one name: of this tensor, and of those before it there.
 struct Neighbours {
   int64_t all = 0;
   int64_t before = 0;
@@ -61,7 +61,7 @@ Neighbours neighbours_of(const ModelConfig& config, const WeightRow& row, int64_
   return sizes;
 }
 
-/// The shape of the tensor that has a weight of all experts, and perhaps another beside it.
+/// Returns the shape of the tensor that has a weight of all experts, and perhaps another weight.
 std::vector<int64_t> shape_by_expert(const ModelConfig& config, const WeightRow& row, const Neighbours& sizes,
                                      int64_t in) {
   const int64_t count = config.experts.count;
@@ -113,7 +113,7 @@ WeightSpec spec_of(const ModelConfig& config, const WeightRow& row, int64_t laye
 bool in_layer(const WeightRow& row) { return role_of(row.kind).place == WeightPlace::kLayer; }
 
 const WeightRow* find_row(const ModelConfig& config, WeightId id) {
-  const WeightRow* found = nullptr;  // one that the fields rule out where there is no other
+  const WeightRow* found = nullptr;  // a row that the fields rule out is only used if there is no other
   for (const WeightRow& row : config.family->weights)
     if (row.kind == id.kind && (found == nullptr || is_there(config, row, id.layer))) found = &row;
   return found;
@@ -123,7 +123,7 @@ bool is_weight_type(DType dtype) {
   return dtype == DType::kBF16 || dtype == DType::kF16 || dtype == DType::kF32 || dtype == DType::kF64;
 }
 
-/// Finds the matrices of experts that lie in one tensor, where that is quantised; returns as find_quantised().
+/// Finds the matrices of experts that are in one tensor, if that is quantised. Returns the same as find_quantised().
 bool find_quantised_experts(const ModelConfig& config, const Checkpoint& checkpoint, WeightSpec& spec,
                             std::vector<std::string>& problems) {
   const size_t known_problems = problems.size();
@@ -145,7 +145,7 @@ bool find_quantised_experts(const ModelConfig& config, const Checkpoint& checkpo
   return true;
 }
 
-/// Finds the matrix's tensors where they are quantised; returns whether they are, or cannot be read.
+/// Finds the matrix's tensors if they are quantised. Returns whether they are, or cannot be read.
 bool find_quantised(const ModelConfig& config, const Checkpoint& checkpoint, WeightSpec& spec,
                     std::vector<std::string>& problems) {
   if (config.quantised == nullptr) return false;
@@ -153,7 +153,7 @@ bool find_quantised(const ModelConfig& config, const Checkpoint& checkpoint, Wei
     return find_quantised_experts(config, checkpoint, spec, problems);
   if (spec.shape.size() != 2 || spec.stored.shape.size() != 2) return false;
   const size_t known_problems = problems.size();
-  // quantised matrices are [out, in], also where the family stores its own [in, out]
+  // quantised matrices are [out, in], even if the family stores its own as [in, out]
   const bool is_turned = spec.stored.layout == Layout::kColumns;
   const int64_t rows = spec.stored.shape[is_turned ? 1 : 0], columns = spec.stored.shape[is_turned ? 0 : 1];
   for (const std::string& name : spec.stored.tensors)
@@ -203,7 +203,7 @@ bool is_ignored(const ModelConfig& config, const std::string& name) {
   return false;
 }
 
-/// Returns all names, with those that tied weights may also be stored under.
+/// Returns all names, also those under which tied weights may be stored.
 std::set<std::string> known_names(const ModelConfig& config, const std::vector<WeightSpec>& table,
                                   const PrefixList& names) {
   std::set<std::string> known;
@@ -298,14 +298,14 @@ std::vector<std::string> tied_tensors(const ModelConfig& config, const Checkpoin
 
 namespace {
 
-/// Programs whose packed weights lancet does not read, by what their tensors' names end with.
+/// Programs whose packed weights lancet does not read, by the ends of their tensors' names.
 struct PackedElsewhere {
   std::string_view ending, program;
 };
 constexpr PackedElsewhere kPackedElsewhere[] = {
     {".q_weight", "ExLlamaV2 (EXL2)"}, {".trellis", "ExLlamaV3 (EXL3)"}, {".W_q", "HQQ"}, {".biases", "MLX"}};
 
-/// What the tensors are, where other programs have packed them; empty: nothing is known.
+/// Says what the tensors are if another program has packed them; empty if this is not known.
 std::string packed_elsewhere(const Checkpoint& checkpoint) {
   for (const std::string& name : checkpoint.tensor_names())
     for (const PackedElsewhere& packed : kPackedElsewhere)
@@ -336,7 +336,7 @@ std::vector<WeightSpec> resolve_weights(const ModelConfig& config, const Checkpo
   std::vector<std::string> problems;
   for (WeightSpec& spec : table) {
     for (std::string& name : spec.stored.tensors) name = renamed(name, names);
-    // Tied models may store the shared matrix under either name.
+    // models with tied embeddings may store the shared matrix under either name
     if (config.tied_embeddings && spec.id.kind == WeightKind::kEmbedding)
       if (std::string head = renamed(std::string(find_row(config, {WeightKind::kHead})->name), names);
           !checkpoint.contains(spec.stored.tensors.front()) && checkpoint.contains(head))
@@ -348,7 +348,7 @@ std::vector<WeightSpec> resolve_weights(const ModelConfig& config, const Checkpo
     if (!known.contains(name) && !is_ignored(config, name) && !is_ignored(config, own_name(name, names)) &&
         !(config.quantised != nullptr && config.quantised->leaves_aside(name)))
       problems.push_back(cat(name, ": a tensor that a ", config.family->name, " of this config.json does not have"));
-  problems.erase(std::unique(problems.begin(), problems.end()), problems.end());  // of each part of a tensor
+  problems.erase(std::unique(problems.begin(), problems.end()), problems.end());  // each part of a tensor reported it
   if (problems.empty()) return table;
   refuse_weights(config, checkpoint, std::move(problems));
 }

@@ -20,22 +20,23 @@
 
 namespace lancet {
 
-// Reads stored bytes into tensors. Threads read pieces into place on the host, or through a small buffer when the type
-// changes. For other devices, threads fill one staging buffer while the other is copied to the device.
+// Reads stored bytes into tensors. On the host, threads read pieces directly into the tensor, or through a small buffer
+// if the type changes. For other devices, threads fill one staging buffer while the other one is copied to the device.
 
 namespace {
 
 using Bytes = std::span<std::byte>;
 
-/// What a thread reads and converts at a time: half of a core's level-2 cache, or less. GRAIN_SIZE numbers of every
-/// type fit in.
+/// How much a thread reads and converts at a time: at most half of a core's level-2 cache. It has at least GRAIN_SIZE
+/// numbers of every type.
 constexpr int64_t kSliceBytes = int64_t{256} << 10;
-/// Border between one thread's piece of new memory and another's: that of a large page, which one of them makes by
-/// touching it, while the other would wait.
+/// The border between the pieces of two threads in new memory: that of a large page, which is created when one thread
+/// touches it, while the other would have to wait.
 constexpr uintptr_t kPieceBorder = uintptr_t{2} << 20;
-/// Bytes of tensors that threads read together.
+/// The bytes of tensors that threads read together.
 constexpr int64_t kTogetherBytes = int64_t{256} << 20;
-/// What goes to a device at a time: long enough that starting a copy and a thread costs nothing beside it.
+/// How much is copied to a device at a time: so much that the start of a copy and of a thread costs nothing in
+/// comparison.
 constexpr int64_t kStagingBytes = int64_t{32} << 20;
 
 Bytes bytes_of(const Tensor& tensor) { return {static_cast<std::byte*>(tensor.mutable_data_ptr()), tensor.nbytes()}; }
@@ -59,14 +60,14 @@ void add_pieces(const TensorView& stored, const Tensor& tensor, std::vector<Piec
   }
 }
 
-/// Reads in slices that are converted in this thread: there is one of us on every core already.
+/// Reads in slices and converts them in this thread, because such a thread already runs on every core.
 void read_converted(const Piece& piece) {
-  const torch::NoGradGuard no_grad;  // each thread has its own
+  const torch::NoGradGuard no_grad;  // each thread has its own guard
   thread_local std::vector<std::byte> buffer(kSliceBytes);
   const int64_t stored_bytes = bytes_per_element(piece.stored->dtype);
   const auto bytes = static_cast<int64_t>(piece.tensor->element_size());
   const Tensor flat = piece.tensor->view({-1});
-  // torch's own conversion is slower than reading, and has threads of its own for longer slices
+  // torch's own conversion is slower than reading, and starts its own threads for longer slices
   const bool widens = piece.stored->dtype == DType::kBF16 && flat.scalar_type() == at::kFloat;
   const int64_t most = widens ? kSliceBytes / stored_bytes : at::internal::GRAIN_SIZE;
   for (int64_t i = piece.begin / bytes; i < piece.end / bytes; i += most) {
@@ -89,13 +90,13 @@ void read_piece(const Piece& piece) {
       bytes_of(*piece.tensor).subspan(static_cast<size_t>(piece.begin), static_cast<size_t>(piece.end - piece.begin)));
 }
 
-/// Reads by as many threads as torch uses.
+/// Reads with as many threads as torch uses.
 void read_pieces(const std::vector<Piece>& pieces) {
   for_each_in_parallel(pieces.size(), static_cast<size_t>(at::get_num_threads()),
                        [&](size_t i) { read_piece(pieces[i]); });
 }
 
-/// `work(at, slice)` of each slice of `memory`, which begins `at` so many bytes, by as many threads as torch uses.
+/// Calls `work(at, slice)` for each slice of `memory`, which begins at byte `at`, in as many threads as torch uses.
 template <typename Work>
 void in_slices(Bytes memory, const Work& work) {
   const auto size = static_cast<size_t>(kSliceBytes);
@@ -105,13 +106,13 @@ void in_slices(Bytes memory, const Work& work) {
   });
 }
 
-/// `staged`, memory of bytes, with those of `stored` from `begin` on.
+/// Fills `staged`, memory of bytes, with those of `stored` from `begin` on.
 void fill(const Tensor& staged, const TensorView& stored, int64_t begin) {
   in_slices(bytes_of(staged), [&](size_t at, Bytes slice) { stored.read(static_cast<uint64_t>(begin) + at, slice); });
 }
 
-/// Asks for large pages, where the system has them for those who ask: the first touch of new memory, page by page,
-/// costs several times what reading a file from the page cache does. A wish: nothing depends on it.
+/// Asks the system for large pages: the first touch of new memory, page by page, takes several times longer than
+/// reading a file from the page cache. Nothing depends on whether the system grants them.
 void prefer_large_pages(const Tensor& memory) {
   const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
   const auto address = reinterpret_cast<uintptr_t>(memory.mutable_data_ptr());
@@ -125,7 +126,7 @@ Tensor place_of(const TensorRead& read) {
   return torch::empty(read.stored.shape, torch::TensorOptions(read.dtype).device(read.device));
 }
 
-/// The first of `reads`, all of them on the host: as many as are read together.
+/// Reads the first of `reads`, all of them on the host: as many as are read together.
 std::vector<Tensor> read_some_on_host(std::span<const TensorRead> reads) {
   std::vector<Tensor> tensors;
   size_t n_bytes = 0;
@@ -141,10 +142,10 @@ std::vector<Tensor> read_some_on_host(std::span<const TensorRead> reads) {
   return tensors;
 }
 
-/// Two buffers that take turns: one is read into while the other is copied to its device.
+/// Two buffers that take turns: one is filled while the other is copied to its device.
 class Stager {
  public:
-  /// The tensor is whole after finish().
+  /// The tensor is complete after finish().
   Tensor read(const TensorRead& read) {
     const Tensor tensor = place_of(read);
     stage(tensor.view({-1}), to_scalar_type(read.stored.dtype),
@@ -152,7 +153,7 @@ class Stager {
     return tensor;
   }
 
-  /// Copies a tensor likewise: it is whole after finish().
+  /// Copies a tensor in the same way. It is complete after finish().
   Tensor copy(const Tensor& from, at::Device device) {
     const Tensor dense = from.is_non_overlapping_and_dense() ? from : from.contiguous();
     const Tensor tensor = torch::empty_strided(dense.sizes(), dense.strides(), dense.options().device(device));
@@ -173,7 +174,7 @@ class Stager {
   }
 
  private:
-  /// `fill(staged, begin)` puts the bytes from `begin` on into a buffer; after it they go to `flat`, in the
+  /// `fill(staged, begin)` puts the bytes from `begin` on into a buffer, which is then copied to `flat` in the
   /// background.
   template <typename Fill>
   void stage(const Tensor& flat, at::ScalarType stored_type, const Fill& fill) {
@@ -187,7 +188,7 @@ class Stager {
       const Tensor place = flat.slice(0, begin / element_bytes, end / element_bytes);
       slot.upload = std::async(std::launch::async, [place, staged = staged.view(stored_type)] {
         const torch::NoGradGuard no_grad;
-        // First across, then to the other type: copy_ alone would convert on the host.
+        // first to the device, then to the other type: copy_ alone would convert on the host
         place.copy_(staged.scalar_type() == place.scalar_type() ? staged : staged.to(place.device()));
       });
     }
@@ -244,7 +245,7 @@ Tensor to_tensor(const TensorView& view) {
   const auto options = torch::TensorOptions(to_scalar_type(view.dtype));
   const auto address = reinterpret_cast<uintptr_t>(view.bytes.data());
   if (address % static_cast<uintptr_t>(bytes_per_element(view.dtype)) == 0) {
-    // torch takes a mutable pointer; the mapping is read-only and the tensor is only read.
+    // torch needs a mutable pointer, but the mapping is read-only and the tensor is only read
     void* bytes = const_cast<std::byte*>(view.bytes.data());
     return torch::from_blob(
         bytes, view.shape, [owner = view.owner](void*) {}, options);

@@ -33,7 +33,7 @@ namespace lancet {
 
 namespace {
 
-/// What the files say that nobody reads.
+/// Warns about content of the files that nothing reads.
 void warn_of_files(const Checkpoint& checkpoint) {
   if (const std::string beside = disagreement(checkpoint); !beside.empty()) log_warning(beside);
   const std::vector<std::string> absent = absent_names(checkpoint);
@@ -53,7 +53,7 @@ void warn_of_files(const Checkpoint& checkpoint) {
 ModelFiles open_model(const std::filesystem::path& folder, std::span<const std::string> ignore_config_keys) {
   Checkpoint checkpoint = Checkpoint::open(folder);
   ModelConfig config = load_model_config(checkpoint, ignore_config_keys);
-  resolve_weights(config, checkpoint);  // a checkpoint that does not fit is refused before anything else is done
+  resolve_weights(config, checkpoint);  // first refuses a checkpoint that does not fit
   warn_of_unread_keys(checkpoint.folder() / "config.json", unread_keys(checkpoint.config_text(), ignore_config_keys));
   warn_of_files(checkpoint);
   std::unique_ptr<Tokenizer> tokenizer =
@@ -69,7 +69,8 @@ DescribedModel describe_model(const std::filesystem::path& model, std::span<cons
   }
   std::error_code ignored;
   fs::path file = fs::is_regular_file(model, ignored) ? model : model / "config.json";
-  if (!has_entry(file)) file = Checkpoint::open(model).folder() / "config.json";  // a cache folder, or what is missing
+  // a folder of the cache, or an error that says what is missing
+  if (!has_entry(file)) file = Checkpoint::open(model).folder() / "config.json";
   const std::string text = config_text_of(file);
   return {file.parent_path(),
           parse_model_config(with_quantize_config(text, file.parent_path()), "", ignore_config_keys, file.string())};
@@ -98,26 +99,27 @@ bool lies_here(const Placement& placement, WeightId id) {
 
 namespace {
 
-/// Whether all experts' parts lie in one tensor, and in the weight beside each other.
+/// Whether all experts' parts are in one tensor, and are adjacent in the weight.
 bool joins_columns(const WeightSpec& spec) { return has_all_experts(spec.stored.layout) && spec.parts_axis() == 1; }
 
-/// View [experts, out, in] of a tensor of all experts.
+/// Returns a view [experts, out, in] of a tensor with all experts.
 Tensor by_expert(const Tensor& stored, const WeightSpec& spec) {
   return spec.stored.layout == Layout::kByExpertColumns ? stored.transpose(1, 2) : stored;
 }
 
-/// Whether each expert's outputs lie apart in it, so that they can be seen together with no others' alone.
+/// Whether each expert's outputs are separate in the tensor, so that a view cannot have them without those of other
+/// weights.
 bool takes_turns(const WeightSpec& spec) {
   return spec.stored.layout == Layout::kByExpertColumns && spec.shape.size() > 1;
 }
 
-/// View [experts, outputs of one, in] where weights take turns.
+/// Returns a view [experts, outputs of one, in] of a tensor in which weights take turns.
 Tensor part_in_turn(const Tensor& stored, const WeightSpec& spec) {
   const int64_t groups = spec.stored.groups / spec.experts;
   return by_expert(stored, spec).unflatten(1, {groups, -1}).select(2, spec.stored.begin);
 }
 
-/// View [groups, outputs of each, ...].
+/// Returns a view [groups, outputs of each, ...].
 Tensor part_by_group(const Tensor& stored, const WeightSpec& spec) {
   // a vector may be stored without a dimension, or with two
   const Tensor outputs = spec.shape.size() == 1                    ? stored.flatten()
@@ -129,7 +131,7 @@ Tensor part_by_group(const Tensor& stored, const WeightSpec& spec) {
   return outputs.unflatten(0, {groups, -1}).narrow(1, spec.stored.begin, size / groups);
 }
 
-/// The bytes of the one matrix that a slice is of, of those that the tensor has.
+/// Returns the bytes of one matrix from a tensor with several.
 TensorView view_of_matrix(TensorView stored, const PackedSpec& spec) {
   const TensorSlice& slice = spec.slice;
   if (slice.is_whole()) return stored;
@@ -144,7 +146,7 @@ TensorView view_of_matrix(TensorView stored, const PackedSpec& spec) {
 Tensor stored_part(const Tensor& stored, const WeightSpec& spec) {
   if (joins_columns(spec)) return by_expert(stored, spec).transpose(0, 1).flatten(1);
   if (takes_turns(spec)) return part_in_turn(stored, spec).flatten(0, 1);
-  return part_by_group(stored, spec).flatten(0, 1);  // of one group: still a view
+  return part_by_group(stored, spec).flatten(0, 1);  // with one group it is still a view
 }
 
 void put_stored_part(const Tensor& stored, const WeightSpec& spec, const Tensor& weight) {
@@ -215,14 +217,14 @@ Tensor read_stored(const Checkpoint& checkpoint, const WeightSpec& spec, at::Sca
 
 namespace {
 
-/// Rounded up: a model that is there is never "0 MB".
+/// Rounds up, so that a model never has "0 MB".
 int64_t megabytes(int64_t bytes) { return (bytes + 999'999) / 1'000'000; }
 
 int64_t bytes_in_file(const Checkpoint& checkpoint, const WeightSpec& spec) {
   return spec.stored_bytes(spec.packed.empty() ? checkpoint.info(spec.stored.tensors.front()).dtype : DType::kF32);
 }
 
-/// Name of the format that a weight is kept quantised in.
+/// Returns the name of the format in which a weight is kept quantised.
 std::string format_of(const WeightSpec& spec, const ModelConfig& config, const QuantiseRule& rule) {
   return rule.quantises(spec) ? std::string(quantiser_name(*rule.quantiser)) : config.quantised->method();
 }
@@ -233,7 +235,7 @@ std::string hash_of(const Checkpoint& checkpoint, const std::string& tensor) {
   return hash.hex();
 }
 
-/// transformers takes two tensors that differ for two tables, whatever config.json says of tying them.
+/// If the two tensors differ, transformers uses two tables, whatever config.json says about tying them.
 void check_tied(const Checkpoint& checkpoint, const ModelConfig& config) {
   const std::vector<std::string> names = tied_tensors(config, checkpoint);
   if (names.size() < 2 || hash_of(checkpoint, names[0]) == hash_of(checkpoint, names[1])) return;
@@ -243,7 +245,7 @@ void check_tied(const Checkpoint& checkpoint, const ModelConfig& config) {
                             names[1], " out of the files"));
 }
 
-/// What lies on one device.
+/// Loads the weights of one device.
 class DeviceLoader {
  public:
   DeviceLoader(const Checkpoint& checkpoint, const ModelConfig& config, at::ScalarType type, const QuantiseRule& rule,
@@ -275,7 +277,7 @@ class DeviceLoader {
     }
     for (const WeightSpec* spec : kept_packed) {
       weights.quantised.emplace(spec->id, rule_.quantises(*spec) ? quantised(*spec) : packed(*spec));
-      // what was held in full precision leaves a hole in the heap that the next matrix, aligned, does not fit into
+      // the freed memory of a matrix in full precision is a gap into which the next aligned matrix does not fit
       if (device_ == Placement::host()) ::malloc_trim(0);
       weights.formats.insert(format_of(*spec, config_, rule_));
       count(*spec);
@@ -286,7 +288,7 @@ class DeviceLoader {
  private:
   at::ScalarType type_of(const WeightSpec& spec) const { return weight_type(spec.id.kind, type_); }
 
-  /// Undefined: anywhere.
+  /// Undefined: the tensor may be anywhere.
   Tensor place_of(const WeightSpec& spec) const {
     const auto at = places_.find(spec.id);
     return at == places_.end() ? Tensor() : at->second;
@@ -301,7 +303,7 @@ class DeviceLoader {
     for (size_t i = 0; i < specs.size(); ++i) weights.full.emplace(specs[i]->id, std::move(tensors[i]));
   }
 
-  /// Reads bytes that do not lie in the file as in the weight.
+  /// Reads bytes whose order in the file differs from the order in the weight.
   Tensor read_rearranged(const WeightSpec& spec) const {
     const Tensor stored = read_stored(checkpoint_, spec, type_of(spec));
     return upload(torch::empty(spec.shape, type_of(spec)).copy_(stored), device_);
@@ -314,7 +316,8 @@ class DeviceLoader {
     return read_tensors(reads, [](int64_t) {}).front();
   }
 
-  /// Experts one by one: no more than one is there in full precision, unless the file has all in one tensor.
+  /// Reads experts one by one, so that at most one is in memory in full precision, unless the file has all in one
+  /// tensor.
   QuantisedLinear quantised(const WeightSpec& spec) const {
     std::vector<QuantisedRows> parts;
     if (has_all_experts(spec.stored.layout)) {
@@ -355,7 +358,7 @@ class DeviceLoader {
   at::ScalarType type_;
   const QuantiseRule& rule_;
   at::Device device_;
-  std::map<WeightId, Tensor> places_;  ///< places of neighbours
+  std::map<WeightId, Tensor> places_;  ///< memory of neighbours
   std::optional<std::pair<std::string, PackedMatrix>> last_;
 };
 

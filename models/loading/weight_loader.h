@@ -6,8 +6,8 @@
 
 namespace lancet {
 
-/// Loads weights for CausalLM::load(). Quantised matrices take, one after another, their stored form beside the packed
-/// one.
+/// Loads weights for CausalLM::load(). Quantised matrices are loaded one after another; each needs the memory of its
+/// stored form in addition to the packed one.
 ModelWeights load_weights(const Checkpoint& checkpoint, const ModelConfig& config, const Placement& placement,
                           const QuantiseRule& rule);
 

@@ -1,4 +1,4 @@
-// What rules that carry a state from token to token share: chunks of tokens, and decays as logarithms.
+// Shared by rules that carry a state from token to token: chunks of tokens, and decays as logarithms.
 #pragma once
 
 #include <algorithm>
@@ -10,31 +10,31 @@
 
 namespace lancet {
 
-/// Whether the state behind the last token is wanted: it takes the memory of as many tokens as a head has numbers.
+/// Whether the state after the last token is needed. It takes the memory of as many tokens as a head has numbers.
 enum class StateAfter : uint8_t { kNone, kGiven };
 
 /// R rows, H heads, T tokens, K numbers of a key, V of a value.
 struct RuleResult {
   Tensor out_RHTV;
-  Tensor state_RHKV;  ///< state behind the last token; perhaps undefined where nobody asked for it
+  Tensor state_RHKV;  ///< state after the last token; may be undefined if it is not needed
 };
 
-/// Tokens of a chunk.
+/// The number of tokens in a chunk.
 inline constexpr int64_t kMixerChunk = 64;
 
-/// What is left of a state within a chunk.
+/// How a state decays within a chunk.
 struct ChunkDecays {
-  Tensor sum_RHT;     ///< logarithm of what is left behind each token of the state before the chunk
-  Tensor faded_RHTT;  ///< [t, i]: what is left behind token t of what token i added; 0 where i comes later
-  Tensor to_end_RHT;  ///< what is left of it behind the last token
-  Tensor whole_RH11;  ///< what is left there of the state before the chunk
+  Tensor sum_RHT;     ///< logarithm of the share of the state before the chunk that remains after each token
+  Tensor faded_RHTT;  ///< [t, i]: share of token i's addition that remains after token t; 0 if i is later
+  Tensor to_end_RHT;  ///< share that remains after the last token
+  Tensor whole_RH11;  ///< share of the state before the chunk that remains there
 };
 
-/// decay [R, H, T]: logarithm of what the state is multiplied by before each token, at most 0.
+/// decay [R, H, T]: logarithm of the factor of the state before each token, at most 0.
 ChunkDecays chunk_decays(const Tensor& decay_RHT);
 
-/// Runs `count` tokens by chunks, the last one perhaps shorter, from `state_RHKV` on: `run_chunk` takes the first
-/// token, the number of tokens, the state before (undefined: zeros) and whether the one behind is wanted.
+/// Runs `count` tokens in chunks (the last one may be shorter), beginning with `state_RHKV`. `run_chunk` gets the first
+/// token, the number of tokens, the state before (undefined: zeros), and whether the state after is needed.
 template <typename RunChunk>
 RuleResult by_chunks(int64_t count, int64_t chunk, const Tensor& state_RHKV, StateAfter after, RunChunk run_chunk) {
   Tensor state = state_RHKV;

@@ -9,7 +9,7 @@ namespace lancet {
 namespace {
 
 using enum WeightKind;
-constexpr double kLeastSquare = 1e-6;  // of a query's or key's length
+constexpr double kLeastSquare = 1e-6;  // smallest squared length of a query or key
 
 class DeltaForm : public MixerForm {
  public:

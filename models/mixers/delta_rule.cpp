@@ -12,21 +12,21 @@ Tensor first_state(const DeltaTokens& tokens, const Tensor& state_RHKV) {
       tokens.value_RHTV.options());
 }
 
-/// Tokens begin..begin + count - 1.
+/// Returns tokens begin..begin + count - 1.
 DeltaTokens narrowed(const DeltaTokens& tokens, int64_t begin, int64_t count) {
   const auto cut = [&](const Tensor& x) { return x.narrow(2, begin, count); };
   return {cut(tokens.query_RHTK), cut(tokens.key_RHTK), cut(tokens.value_RHTV), cut(tokens.rate_RHT),
           cut(tokens.decay_RHT)};
 }
 
-/// One chunk. What each token learns, u_t, solves (I + A) U = B (V - e^G K S): S the state before the chunk, G the
-/// decays' running sums, B the rates, A_ti = b_t e^(G_t - G_i) k_t k_i for i < t.
+/// Runs one chunk. What each token learns, u_t, solves (I + A) U = B (V - e^G K S), where S is the state before the
+/// chunk, G the running sums of the decays, B the rates, and A_ti = b_t e^(G_t - G_i) k_t k_i for i < t.
 RuleResult run_chunk(const DeltaTokens& tokens, const Tensor& state_RHKV, StateAfter after) {
   const ChunkDecays decays = chunk_decays(tokens.decay_RHT);
   const Tensor rate_RHT1 = tokens.rate_RHT.unsqueeze(3);
   const Tensor key_RHKT = tokens.key_RHTK.transpose(2, 3);
   const Tensor mixed_RHTT = (torch::matmul(tokens.key_RHTK, key_RHKT) * decays.faded_RHTT * rate_RHT1).tril(-1);
-  /// What the state before the chunk says to each token's key or query.
+  /// Returns what the state before the chunk gives for each token's key or query.
   const auto recalled = [&](const Tensor& x_RHTK) {
     return torch::matmul(x_RHTK, state_RHKV) * decays.sum_RHT.exp().unsqueeze(3);
   };

@@ -1,5 +1,5 @@
-// The gated delta rule (arXiv 2412.06464): a state for each head that forgets, and that each token's key corrects
-// towards its value. Token by token, or chunk by chunk by products of matrices.
+// The gated delta rule (arXiv 2412.06464): each head has a state that decays, and that each token corrects: for its
+// key, the state should give its value. Computed token by token, or chunk by chunk with matrix products.
 #pragma once
 
 #include "chunks.h"
@@ -11,12 +11,12 @@ struct DeltaTokens {
   Tensor query_RHTK;
   Tensor key_RHTK;
   Tensor value_RHTV;
-  Tensor rate_RHT;   ///< which share of the difference between value and state is learned
-  Tensor decay_RHT;  ///< logarithm of what the state is multiplied by before, at most 0
+  Tensor rate_RHT;   ///< the share of the difference between value and state that is learned
+  Tensor decay_RHT;  ///< logarithm of the factor of the state before the token, at most 0
 };
 
-/// Goes by chunks of `chunk` tokens, the last one perhaps shorter; a lone token by itself. `state_RHKV`: before the
-/// first token; undefined: zeros. Differentiable.
+/// Computes in chunks of `chunk` tokens (the last one may be shorter); a single token is computed directly.
+/// `state_RHKV`: before the first token; undefined: zeros. Differentiable.
 RuleResult delta_rule(const DeltaTokens& tokens, const Tensor& state_RHKV, StateAfter after,
                       int64_t chunk = kMixerChunk);
 

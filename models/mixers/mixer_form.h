@@ -1,5 +1,5 @@
-// What is a kind of recurrent mixer's own; recurrent_mixer.cpp has what they share: rows, the convolution, what is
-// kept.
+// The parts in which kinds of recurrent mixers differ. recurrent_mixer.cpp has what they share: rows, the convolution,
+// kept inputs.
 #pragma once
 
 #include <memory>
@@ -10,13 +10,13 @@
 
 namespace lancet {
 
-/// What a mixer reads of tokens: a row's, or all of a pass.
+/// A mixer's inputs for the tokens of a row, or of the whole pass.
 struct MixerTokens {
   Tensor channels;  ///< [..., T, C], before the convolution
-  Tensor scalars;   ///< [..., T, S], as they are projected; S may be 0
+  Tensor scalars;   ///< [..., T, S], after the projection; S may be 0
 };
 
-/// A layer's mixer around its convolution. H * V: numbers of all heads' values.
+/// A layer's mixer without its convolution. H * V: the numbers of all heads' values.
 class MixerForm {
  public:
   explicit MixerForm(const ModelConfig& config, const LayerWeights& weights)
@@ -26,18 +26,18 @@ class MixerForm {
   virtual ~MixerForm() = default;
 
   virtual MixerTokens project(const Tensor& x) const = 0;
-  /// Convolved rows [R, T, C] -> [R, H, T, V] from the state on. `left_out_R1T`: bool, tokens that change no state;
-  /// undefined: all do.
+  /// Runs convolved rows [R, T, C] -> [R, H, T, V], beginning with the state. `left_out_R1T`: bool, tokens that do not
+  /// change the state; undefined: all tokens do.
   virtual RuleResult run(const MixerTokens& convolved, const Tensor& left_out_R1T, const Tensor& state_RHKV,
                          StateAfter after) const = 0;
-  /// Results [..., H * V] -> what the output projection reads, by `x`, which the layer reads.
+  /// Turns results [..., H * V] into the input of the output projection. `x`: the layer's input.
   virtual Tensor finished(const Tensor& mixed, const Tensor& x) const = 0;
 
   const RecurrenceConfig& sizes() const { return sizes_; }
   const LayerWeights& weights() const { return w_; }
 
  protected:
-  /// [R, T, n * size] -> [R, n, T, size].
+  /// Returns [R, T, n * size] -> [R, n, T, size].
   static Tensor by_heads(const Tensor& x_RTN, int64_t size) { return x_RTN.unflatten(2, {-1, size}).transpose(1, 2); }
 
   const RecurrenceConfig& sizes_;
@@ -45,10 +45,10 @@ class MixerForm {
   const LayerWeights& w_;
 };
 
-/// Returns the form of the configuration's kind of mixer. Both arguments outlive it.
+/// Returns the form of the configuration's kind of mixer. Both arguments must outlive it.
 std::unique_ptr<MixerForm> mixer_form(const ModelConfig& config, const LayerWeights& weights);
 
-// Each kind's.
+// The forms of the kinds.
 std::unique_ptr<MixerForm> delta_form(const ModelConfig& config, const LayerWeights& weights);
 std::unique_ptr<MixerForm> short_convolution_form(const ModelConfig& config, const LayerWeights& weights);
 std::unique_ptr<MixerForm> state_space_form(const ModelConfig& config, const LayerWeights& weights);

@@ -14,7 +14,7 @@ MixerState empty_state(const MixerForm& form, int64_t n_rows, const Tensor& like
   return {{}, torch::zeros({n_rows, form.sizes().taps - 1, form.sizes().channels()}, like.options())};
 }
 
-/// Each channel by itself: [R, X + T, C] -> [R, T, C].
+/// Convolves each channel separately: [R, X + T, C] -> [R, T, C].
 Tensor convolved(const MixerForm& form, const Tensor& joined_RXC, int64_t tokens) {
   const int64_t taps = form.sizes().taps;
   const at::ScalarType precise = precise_type(joined_RXC);
@@ -28,7 +28,7 @@ Tensor convolved(const MixerForm& form, const Tensor& joined_RXC, int64_t tokens
   return sum.to(joined_RXC.scalar_type());
 }
 
-/// The last tokens that a later convolution sees.
+/// Returns the last tokens, which a later convolution reads.
 Tensor tail_of(const MixerForm& form, const Tensor& joined_RXC, const Tensor& length_R1) {
   const int64_t n = form.sizes().taps - 1;
   if (!length_R1.defined()) return joined_RXC.narrow(1, joined_RXC.size(1) - n, n);
@@ -36,20 +36,20 @@ Tensor tail_of(const MixerForm& form, const Tensor& joined_RXC, const Tensor& le
   return joined_RXC.gather(1, place_RX1.expand({-1, -1, joined_RXC.size(2)}));
 }
 
-/// Places of rows that are not theirs; all of it is undefined where every place is.
+/// The places of rows that are padding; all undefined if there is no padding.
 struct Padding {
-  Tensor left_out_R1T;  ///< tokens that change no state, before a row's own or after them
-  Tensor length_R1;     ///< own tokens of rows that are filled up behind
+  Tensor left_out_R1T;  ///< tokens that do not change the state, before or after a row's own tokens
+  Tensor length_R1;     ///< number of own tokens of rows that are padded at the end
 };
 
-/// Rows that have `length_R1` tokens of `n`.
+/// Returns the padding of rows with `length_R1` tokens of `n`.
 Padding padding_behind(const Tensor& length_R1, int64_t n) {
   if (!length_R1.defined()) return {};
   return {(torch::arange(n, length_R1.options()) >= length_R1).unsqueeze(1), length_R1};
 }
 
-/// Rows [R, T, ...] from `before` on -> [R, T, H * V] in the type of the tokens; `after`, where it is not null, becomes
-/// the state behind each row's last own token.
+/// Runs rows [R, T, ...], beginning with `before`: [R, T, H * V] in the type of the tokens. If `after` is not null, it
+/// gets the state after each row's last own token.
 Tensor run_rows(const MixerForm& form, const MixerTokens& rows, const MixerState& before, const Padding& padding,
                 MixerState* after) {
   const Tensor joined_RXC = torch::cat({before.tail_RXC, rows.channels}, 1);
@@ -60,8 +60,9 @@ Tensor run_rows(const MixerForm& form, const MixerTokens& rows, const MixerState
   return result.out_RHTV.transpose(1, 2).flatten(2).to(rows.channels.scalar_type());
 }
 
-/// The state behind what rows have run before, which is what each token was: of texts shorter than a head's numbers
-/// that takes less memory than states, and rows that begin alike share it. Without gradients: these are constants.
+/// Returns the state after the tokens that rows have run before, computed from the kept inputs of these tokens. For
+/// texts shorter than a head's numbers these inputs take less memory than states, and rows with a common beginning
+/// share them. Without gradients, because they are constants.
 MixerState state_behind(const MixerForm& form, const KeyValuePair& earlier, const MixerRows& rows) {
   const torch::NoGradGuard no_grad;
   const auto taken = [&](const Tensor& x_B1PC) {

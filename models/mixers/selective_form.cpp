@@ -1,5 +1,5 @@
-// The mixer of Jamba (arXiv 2403.19887): Mamba-1's, whose steps, keys and queries are made of the convolved channels,
-// and normed.
+// The mixer of Jamba (arXiv 2403.19887), which is Mamba-1's: steps, keys and queries are computed from the convolved
+// channels, and normed.
 #include <torch/types.h>
 
 #include "lancet/kernels/decoder_ops.h"

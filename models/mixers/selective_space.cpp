@@ -5,7 +5,7 @@
 namespace lancet {
 namespace {
 
-/// What a state is multiplied by before a token, and what the token adds: [R, H, K, T].
+/// What the state is multiplied by before a token, and what the token adds: [R, H, K, T].
 struct Changes {
   Tensor factor_RHKT;
   Tensor added_RHKT;
@@ -16,7 +16,7 @@ Changes changes_of(const SelectiveTokens& tokens) {
           tokens.value_RHT.unsqueeze(2) * tokens.key_RTK.mT().unsqueeze(1)};
 }
 
-/// The changes of the 2, 4, 8, ... last tokens together, until they reach the first one (Hillis and Steele, 1986).
+/// Returns the joint changes of the last 2, 4, 8, ... tokens, until they reach the first one (Hillis and Steele, 1986).
 Changes summed(Changes changes) {
   const int64_t n = changes.factor_RHKT.size(3);
   for (int64_t span = 1; span < n; span *= 2) {
@@ -31,7 +31,7 @@ Changes summed(Changes changes) {
   return changes;
 }
 
-/// What each token reads of the states behind it: [R, H, T, 1].
+/// Returns what each token reads from the state after it: [R, H, T, 1].
 Tensor read_by(const Tensor& query_RTK, const Tensor& state_RHKT) {
   return (state_RHKT * query_RTK.mT().unsqueeze(1)).sum(2).unsqueeze(3);
 }

@@ -1,4 +1,4 @@
-// The mixer of LFM2: a gate, a convolution over few tokens, another gate. Its last tokens are all that it carries on.
+// The mixer of LFM2: a gate, a convolution over few tokens, another gate. It only keeps its last tokens.
 #include <torch/types.h>
 
 #include "mixer_form.h"

@@ -7,17 +7,17 @@ namespace {
 
 int64_t heads_of_group(const StateSpaceTokens& tokens) { return tokens.value_RHTV.size(1) / tokens.key_RGTK.size(1); }
 
-/// Each group's heads beside each other, so that one product has them all: [R, H, X, V] -> [R, G, X, J * V].
+/// Puts the heads of each group side by side, so that one product has them all: [R, H, X, V] -> [R, G, X, J * V].
 Tensor beside(const Tensor& x_RHXV, int64_t groups) {
   return x_RHXV.unflatten(1, {groups, -1}).transpose(2, 3).flatten(3);
 }
 
-/// The way back.
+/// The inverse of beside().
 Tensor by_head(const Tensor& x_RGXN, int64_t heads) {
   return x_RGXN.unflatten(3, {heads, -1}).transpose(2, 3).flatten(1, 2);
 }
 
-/// One chunk: what each token reads of those before it in the chunk, and of the state before that.
+/// Runs one chunk: each token reads from the tokens before it in the chunk, and from the state before the chunk.
 RuleResult run_state_chunk(const StateSpaceTokens& tokens, const Tensor& state_RHKV, StateAfter after) {
   const int64_t groups = tokens.key_RGTK.size(1), heads = heads_of_group(tokens);
   const ChunkDecays decays = chunk_decays(tokens.decay_RHT);

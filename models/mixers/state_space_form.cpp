@@ -1,4 +1,4 @@
-// The mixer of Mamba-2 (arXiv 2405.21060), with what Falcon-H1 multiplies its projections by.
+// The mixer of Mamba-2 (arXiv 2405.21060), with the factors by which Falcon-H1 multiplies its projections.
 #include <torch/types.h>
 
 #include "blocks/scaled.h"
@@ -62,7 +62,7 @@ class StateSpaceForm : public MixerForm {
  private:
   Tensor projected(const Tensor& x, WeightKind kind, double factor) const { return scaled(w_.linear(x, kind), factor); }
 
-  /// Each group of numbers by itself.
+  /// Norms each group of numbers separately.
   Tensor normed(const Tensor& x) const {
     const Tensor groups = x.unflatten(-1, {sizes_.norm_groups, -1});
     const Tensor even = groups * (groups.square().mean(-1, /*keepdim=*/true) + eps_).rsqrt();

@@ -1,4 +1,4 @@
-// What rank 0 and a rank with some of its model's layers say to each other, and how a sequence travels.
+// Messages between rank 0 and a rank with some of its model's layers, and the form in which a sequence is sent.
 #pragma once
 
 #include "lancet/models/layer_range.h"
@@ -11,14 +11,14 @@ namespace lancet {
 
 struct PassInputs;
 
-/// What root says. All but kRelease and kEnd have an answer.
+/// What root asks for. All requests except kRelease and kEnd are answered.
 enum class LayerRequest : int64_t {
   kDevices,
   kLoad,
   kHold,
-  kRelease,   ///< numbers that are not asked for any more, of runs and of what is held
-  kRun,       ///< answered by kSite for each site that is touched, last by kDone
-  kBackward,  ///< likewise, for sites that a gradient goes through, in the reverse order
+  kRelease,   ///< the given runs and held sequences are no longer needed
+  kRun,       ///< answered by kSite for each site that has a hook, and by kDone at the end
+  kBackward,  ///< as kRun, for sites through which a gradient flows, in the reverse order
   kGoOn,      ///< the answer to kSite
   kWeight,
   kSetWeight,
@@ -34,7 +34,7 @@ constexpr int64_t kind_of(LayerAnswer answer) { return static_cast<int64_t>(answ
 /// The number of what is not kept.
 constexpr int64_t kNoNumber = -1;
 
-/// A sequence with all that it points to.
+/// A sequence with everything that it points to.
 struct OwnSequence {
   SequenceInfo info;
   RaggedLayout ragged;
@@ -45,17 +45,17 @@ struct OwnSequence {
 
 enum class OutputUse { kLeftOut, kTaken };
 
-/// Adds to a message what `layers` need of a sequence.
+/// Adds the parts of a sequence that `layers` need to a message.
 void add_sequence(const SequenceInfo& sequence, LayerRange layers, OutputUse outputs, RankMessage& message);
-/// Reads it, with the prefix on the layers' devices.
+/// Reads the sequence, with the prefix on the layers' devices.
 std::unique_ptr<OwnSequence> read_sequence(MessageReader& message, const Placement& placement);
 
 /// Adds what a pass through `layers` recorded.
 void add_recorded(const KeyValues& recorded, LayerRange layers, RankMessage& message);
-/// Records it: as those layers would have, on `device`.
+/// Reads what was recorded into `recorded`, as if those layers had recorded it, on `device`.
 void read_recorded(MessageReader& message, LayerRange layers, at::Device device, KeyValues& record);
 
-/// Returns a hash of all numbers that the files have of layers that `rank` has in `placement`.
+/// Returns a hash of all numbers in the files for the layers that `rank` has in `placement`.
 std::string hash_of_layers(const Checkpoint& checkpoint, const ModelConfig& config, const Placement& placement,
                            int64_t rank);
 

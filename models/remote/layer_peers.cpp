@@ -31,14 +31,15 @@ class NumberedPass final : public HeldPass {
   int64_t number_;
 };
 
-/// A run there, as autograd knows it.
+/// A run on another rank, in autograd's graph.
 struct RunElsewhere : torch::CustomClassHolder {
   RunElsewhere(std::shared_ptr<LayerPeers> of, int64_t by) : peers(std::move(of)), rank(by) {}
   ~RunElsewhere() override {
     if (number != kNoNumber) peers->release(rank, number);
   }
 
-  /// Sends a gradient into the run. Returns that of what was put in before where the gradient left.
+  /// Sends a gradient into the run. Returns the gradient of the last value that was sent, at the point where it leaves
+  /// the run.
   Tensor gradient_of(const RankMessage& question) {
     count_progress();
     if (!talk) talk.emplace(peers->talk_with(rank));
@@ -49,15 +50,15 @@ struct RunElsewhere : torch::CustomClassHolder {
 
   std::shared_ptr<LayerPeers> peers;
   int64_t rank;
-  int64_t number = kNoNumber;           ///< its number there, where a gradient may be asked for
-  Tensor result;                        ///< what the part that ends now gives, until autograd has it
+  int64_t number = kNoNumber;           ///< number of the run there, if a gradient may be needed
+  Tensor result;                        ///< result of the part that ends now, until autograd has it
   std::optional<RankLinks::Talk> talk;  ///< open while the rank waits for a gradient in the middle
 };
 
 enum class PartEnd : int64_t { kAtSite, kAtOutput };
 
-/// The part of a run from what was put in last to the next value that a gradient goes through, or to the output. A
-/// second value ties the parts together: the rank takes gradients part by part, in the reverse order.
+/// The part of a run from the last value that was sent to the next value through which a gradient flows, or to the
+/// output. A second value connects the parts, because the rank takes gradients part by part, in the reverse order.
 struct PartOfRun : torch::autograd::Function<PartOfRun> {
   static torch::autograd::tensor_list forward(torch::autograd::AutogradContext* context, const Tensor& given,
                                               const Tensor& tie, const c10::intrusive_ptr<RunElsewhere>& run,
@@ -80,14 +81,14 @@ struct PartOfRun : torch::autograd::Function<PartOfRun> {
   }
 };
 
-/// What rank 0's autograd knows of a run: its parts so far.
+/// What autograd on rank 0 knows of a run: its parts so far.
 class RunParts {
  public:
   RunParts(c10::intrusive_ptr<RunElsewhere> run, Tensor input)
       : run_(std::move(run)), given_(std::move(input)), takes_gradients_(at::GradMode::is_enabled()) {}
 
-  /// Passes a value through the hooks of a site, on its way in that run. Returns what goes on and whether a gradient of
-  /// it is asked for.
+  /// Passes a value through the hooks of a site, during that run. Returns the value that continues, and whether its
+  /// gradient is needed.
   std::pair<Tensor, bool> at_site(const HookSet& hooks, HookSite site, Tensor value, bool needs_gradient) {
     if (needs_gradient) value = end_part(value, PartEnd::kAtSite);
     Tensor put = hooks.apply(site, value);
@@ -114,7 +115,7 @@ class RunParts {
   }
 
   c10::intrusive_ptr<RunElsewhere> run_;
-  Tensor given_;  ///< what was put in last
+  Tensor given_;  ///< the value that was sent last
   Tensor tie_ = torch::zeros({});
   bool takes_gradients_;
 };
@@ -251,7 +252,7 @@ const Tensor& LayerPeers::weight(int64_t rank, WeightId id, at::Device device) {
 void LayerPeers::set_weight(int64_t rank, WeightId id, Tensor value) {
   RankMessage message = weight_message(LayerRequest::kSetWeight, id);
   message.tensors = {value};
-  if (RankLinks::Talk talk(links_, rank); !talk.is_over()) talk.answer(message);  // else nobody computes with it
+  if (RankLinks::Talk talk(links_, rank); !talk.is_over()) talk.answer(message);  // else nobody will use the result
   const std::scoped_lock lock(mutex_);
   weights_[id] = std::move(value);
 }

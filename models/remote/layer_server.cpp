@@ -23,7 +23,7 @@ namespace {
 
 constexpr int64_t kRoot = 0;
 
-/// Rank 0 said, perhaps in the middle of something, that the work is over.
+/// Rank 0 said that the work is over, possibly in the middle of something.
 struct Ended : std::exception {
   explicit Ended(int64_t with) : code(with) {}
   int64_t code;
@@ -32,12 +32,12 @@ struct Ended : std::exception {
 /// What autograd knows of a run.
 struct Gradients {
   bool are_taken = false;
-  Tensor source =
-      {};  ///< the first value that rank 0 wants a gradient of: the input, or what was put in; undefined: none
-  Tensor anchor = {};  ///< a number that everything depends on that rank 0 wants a gradient of later
+  /// The first value whose gradient rank 0 needs: the input, or a value that was sent; undefined: none.
+  Tensor source = {};
+  Tensor anchor = {};  ///< everything whose gradient rank 0 may need later depends on this number
 };
 
-/// A run whose gradient may be asked for.
+/// A run whose gradient may be needed.
 struct KeptRun {
   Gradients gradients;
   Tensor output;
@@ -48,7 +48,7 @@ WeightId read_weight_id(MessageReader& message) {
   return {kind, message.number()};
 }
 
-/// The placement as this rank sees it: its own layers on its devices, the others nowhere.
+/// Reads the placement as this rank sees it: its own layers on its devices, the others on none.
 Placement read_placement(MessageReader& message, std::span<const std::string> devices, int64_t own_rank) {
   const auto type = static_cast<at::ScalarType>(message.number());
   std::vector<Stage> stages;
@@ -179,14 +179,14 @@ class LayerServer {
     }
   }
 
-  /// Hooks that ask rank 0, which has the hooks that were meant. They borrow `gradients`.
+  /// Returns hooks that ask rank 0, which has the real hooks. They borrow `gradients`.
   HookSet read_hooks(MessageReader& read, Gradients& gradients) {
     HookSet hooks;
     for (int64_t n = read.number(), i = 0; i < n; ++i) {
       const auto point = static_cast<HookPoint>(read.number());
       const HookSite site{point, read.number()};
       const auto ask = [this, i, &gradients](const Tensor& value) { return at_site(i, value, gradients); };
-      // who watches may ask for a gradient of what is seen, which then goes through the value's place
+      // an observer may need a gradient of what it sees, which then goes through the value's place
       if (read.number() != 0 || gradients.are_taken)
         hooks.replace(site, ask);
       else
@@ -199,7 +199,7 @@ class LayerServer {
     return hooks;
   }
 
-  /// Returns the value that goes on.
+  /// Returns the value that continues.
   Tensor at_site(int64_t index, const Tensor& value, Gradients& gradients) {
     const bool needs_gradient = value.requires_grad();
     answer({.kind = kind_of(LayerAnswer::kSite), .numbers = {index, needs_gradient ? 1 : 0}, .tensors = {value}});
@@ -217,10 +217,11 @@ class LayerServer {
   struct PutValue : torch::CustomClassHolder {
     PutValue(LayerServer& by, Tensor put) : server(by), value(std::move(put)) {}
     LayerServer& server;
-    Tensor value;  ///< what goes on, until autograd has it
+    Tensor value;  ///< the value that continues, until autograd has it
   };
 
-  /// What goes on at a site, as a function of the value that came there: its gradient goes through rank 0.
+  /// Returns the value that continues at a site as a function of the value that arrived there. Its gradient goes
+  /// through rank 0.
   struct ValueElsewhere : torch::autograd::Function<ValueElsewhere> {
     static Tensor forward(torch::autograd::AutogradContext* context, const Tensor&, const Tensor&,
                           const c10::intrusive_ptr<PutValue>& put) {

@@ -136,7 +136,7 @@ void set_footer(CLI::App& command, const std::function<std::string()>& text) { c
 
 namespace {
 
-/// Flags of earlier versions, by the keys that they are of.
+/// Flags by their names in earlier versions, with the keys of their options.
 constexpr std::pair<std::string_view, const char*> kEarlierFlags[] = {{"devices", "--device"},
                                                                       {"quantise_base", "--frozen"}};
 
@@ -148,7 +148,7 @@ ConfigTree unquoted(const std::string& text) {
   return value;
 }
 
-/// The value that a job would have; of a list "a,b" is short for "[a, b]".
+/// Returns the value as a job would have it. For a list, "a,b" is short for "[a, b]".
 ConfigTree typed_value(const AnyOption& option, const std::string& text) {
   if (!is_list(option)) return unquoted(text);
   const bool has_brackets = text.starts_with('[') && text.ends_with(']');
@@ -166,7 +166,7 @@ std::string type_name(const AnyOption& option) {
   return is_list(option) ? "TEXT,..." : "TEXT";
 }
 
-/// "Of the factors; auto: f16 in gguf, f32 in peft".
+/// Returns for example "Number type of the factors; auto: f16 for gguf, f32 for peft".
 std::string help_of(const AnyOption& option) {
   std::string text = description_of(option);
   if (const std::string range = range_text(option); !range.empty()) text += cat(" (a number", range, ")");

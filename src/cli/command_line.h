@@ -1,5 +1,5 @@
-// Commands and their options, for the parser CLI11. Its headers take longer to compile than a whole command: they are
-// seen by command_line.cpp and by what reads the parser, not by every command.
+// Commands and their options, for the parser CLI11. Its headers take longer to compile than a whole command, so only
+// command_line.cpp and the code that reads the parser include them.
 #pragma once
 
 #include <cstdint>
@@ -25,25 +25,25 @@ class Option;
 
 namespace lancet::cli {
 
-/// What the chosen command does; returns the process's exit code.
+/// Runs the chosen command; returns the process's exit code.
 using Action = std::function<ExitCode()>;
 
-/// How an option may be given, and what --help says of it.
+/// An argument of a command: how it may be given, and what --help says about it.
 class Argument {
  public:
   explicit Argument(CLI::Option& option) : option_(option) {}
   Argument& required();
-  /// "FILE" and "DIR" are completed with paths.
+  /// Values of the types "FILE" and "DIR" are completed with paths.
   Argument& type(const std::string& name);
   Argument& shows_default();
-  /// `text`: what --help shows as the default.
+  /// `text`: the default that --help shows.
   Argument& shows_default(const std::string& text);
   Argument& between(int64_t least, int64_t most);
   Argument& positive();
   Argument& one_of(const std::vector<std::string>& words);
-  /// Several times, one value each: `--set a=b job.yaml`.
+  /// The option may be given several times, with one value each: `--set a=b job.yaml`.
   Argument& repeats();
-  /// One value, of several parts.
+  /// The option has one value with several parts.
   Argument& separated_by(char mark);
   Argument& excludes(const Argument& other);
   /// Leaves the argument out of --help.
@@ -53,8 +53,8 @@ class Argument {
   CLI::Option& option_;
 };
 
-/// `names`: "-q,--quiet", or "job" of what is given by its place. What is given goes to `value`, which outlives the
-/// parser.
+/// `names`: "-q,--quiet", or "job" for a positional argument. The given text is stored in `value`, which must outlive
+/// the parser.
 Argument add_option(CLI::App& command, const std::string& names, std::string& value, const std::string& help);
 Argument add_option(CLI::App& command, const std::string& names, std::filesystem::path& value, const std::string& help);
 Argument add_option(CLI::App& command, const std::string& names, std::vector<std::string>& value,
@@ -62,40 +62,41 @@ Argument add_option(CLI::App& command, const std::string& names, std::vector<std
 Argument add_option(CLI::App& command, const std::string& names, int64_t& value, const std::string& help);
 Argument add_option(CLI::App& command, const std::string& names, uint64_t& value, const std::string& help);
 Argument add_option(CLI::App& command, const std::string& names, std::optional<double>& value, const std::string& help);
-/// `take` is called with what is given, and returns what is wrong with it; empty: nothing.
+/// Calls `take` with the given text. It returns what is wrong with the text; empty if nothing is.
 Argument add_option(CLI::App& command, const std::string& name,
                     const std::function<std::string(const std::string&)>& take, const std::string& help);
-/// False unless given.
+/// `value` is false unless the flag is given.
 Argument add_flag(CLI::App& command, const std::string& names, bool& value, const std::string& help);
-/// `take` is called if given.
+/// Calls `take` if the flag is given.
 Argument add_flag(CLI::App& command, const std::string& names, const std::function<void()>& take,
                   const std::string& help);
 
-/// A command that does `work` when it is chosen. `help`: what it does, then examples, indented.
+/// Adds a command. `help`: what it does, then indented examples.
 CLI::App& add_command(CLI::App& app, const std::string& name, const std::string& help);
-/// A command of which one of its own commands is to be chosen.
+/// Adds a command that only has commands of its own, of which one must be chosen.
 CLI::App& add_command_group(CLI::App& app, const std::string& name, const std::string& help);
-/// Puts `work` into `action` when `command` is chosen.
+/// Sets `action` to `work` when `command` is chosen.
 void on_choice(CLI::App& command, Action& action, Action work);
-/// Puts the text below the options of --help; made when it is shown.
+/// Shows a text below the options of --help. The text is made when it is shown.
 void set_footer(CLI::App& command, const std::function<std::string()>& text);
 
-// Flags that are declared as options (include/lancet/spec): name, help, choices, range and default are the
-// declaration's, and a value is read as in a job.
+// Flags for declared options (include/lancet/spec). Name, help, choices, range and default come from the declaration,
+// and a value is read as in a job.
 
-/// "quantise_base" -> "--quantise-base".
+/// Returns "--quantise-base" for "quantise_base".
 std::string flag_of(std::string_view key);
 
-/// What was typed for options of one section, by their keys.
+/// The values that were typed for options of one section, by their keys.
 class TypedOptions {
  public:
-  /// Adds their flags to the command. A value that an option's reader would refuse is an error of the command line. A
-  /// name that a flag had in an earlier version holds, but is not shown. This outlives the parser.
+  /// Adds flags for the options to the command. A value that the option's reader refuses is an error of the command
+  /// line. Flags also work by their names of earlier versions, which --help does not show. This object must outlive the
+  /// parser.
   void add(CLI::App& command, std::span<const AnyOption> options);
   void add(CLI::App& command, std::initializer_list<AnyOption> options);
 
   const ConfigTree& tree() const { return tree_; }
-  /// The section as `parse` reads it.
+  /// Returns the section as `parse` reads it.
   template <typename Parse>
   auto read(const Parse& parse) const {
     ConfigProblems problems("command line");
@@ -103,12 +104,12 @@ class TypedOptions {
     problems.throw_if_any();
     return value;
   }
-  /// What was typed for one option, else its default.
+  /// Returns the typed value of one option, else its default.
   template <typename Declared>
   auto value(const Declared& option) const {
     return read([&](ConfigSection section) { return lancet::read(section, option); });
   }
-  /// Changes of a job's `section`, as --set has them: "run.devices=[cpu]".
+  /// Returns the changes of a job's `section` in the form of --set: "run.devices=[cpu]".
   std::vector<std::string> overrides(std::string_view section) const;
 
  private:
@@ -117,10 +118,10 @@ class TypedOptions {
   ConfigTree tree_ = ConfigTree::map();
 };
 
-/// `run:` of a command without a job.
+/// Returns `run:` for a command without a job.
 RunOptions parse_run(const TypedOptions& typed);
 
-/// The folder that a command writes, and whether an earlier output may be there.
+/// The folder that a command writes, and whether it may replace an earlier output there.
 struct OutputArguments {
   std::string folder;
   TypedOptions output;

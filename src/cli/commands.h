@@ -1,4 +1,5 @@
-// The subcommands of `lancet`. Each adds itself to the parser and, when chosen, puts its work into `run`.
+// The subcommands of `lancet`. Each add_ function adds a command to the parser and, when the command is chosen, sets
+// the action to its work.
 #pragma once
 
 #include <exception>
@@ -20,7 +21,7 @@ namespace lancet::cli {
 /// Output options that every command has.
 struct Output {
   bool quiet = false;
-  bool json = false;  ///< JSON on stdout, nothing else
+  bool json = false;  ///< prints only JSON on stdout
 };
 
 void add_apply(CLI::App& app, Action& action);
@@ -52,39 +53,39 @@ void add_trace(CLI::App& app, Action& action);
 void add_tune(CLI::App& app, Action& action);
 void add_undo(CLI::App& app, Action& action);
 
-/// --quiet and --json, which `json` describes.
+/// Adds --quiet, and --json, which `json` describes.
 void add_output_options(CLI::App& command, Output& output,
-                        const std::string& json = "One JSON document on stdout instead of the table");
-/// Sets how much is shown on stderr, and that signals end the program with words. Before any other work.
+                        const std::string& json = "Print one JSON document on stdout instead of the table");
+/// Sets how much is shown on stderr, and makes signals end the program with a message. Call it before any other work.
 void begin(const Output& output);
 
-/// How a process of a job of several finds the others.
+/// How a process of a job with several processes finds the others.
 struct RankArguments {
   Launcher launcher = Launcher::kAuto;
   int64_t join_timeout_s = 300;
 };
-/// Makes `command` one that several processes can run together.
+/// Lets several processes run `command` together.
 void add_rank_options(CLI::App& command, RankArguments& ranks);
-/// The names of those of the program's commands for which that was done.
+/// Returns the names of the commands that several processes can run together.
 std::vector<std::string> commands_on_ranks(const CLI::App& app);
 
 using lancet::Problem;
 /// `error`: not null.
 Problem problem_of(const std::exception_ptr& error);
 
-/// Runs `work` as the rank that the environment says, or alone. An error is told to the other ranks and to the user;
-/// only root shows progress where ranks share a terminal.
+/// Runs `work` as the rank that the environment names, or alone. An error is reported to the other ranks and to the
+/// user. If ranks share a terminal, only root shows progress.
 ExitCode run_as_rank(const RankArguments& ranks, const Output& output,
                      const std::function<ExitCode(RankSession&)>& work);
 
-/// Makes a signal that ends the program say what is kept of the job's work, from here on. On root.
+/// From now on, a signal that ends the program prints what is kept of the job's work. On root.
 void say_what_is_kept(const JobConfig& job, Communicator& communicator);
 
-/// Likewise of a study, which also says which of its runs are done. Returns where it keeps them. `folder`: empty for
-/// the one beside the job's output.
+/// As say_what_is_kept(), for a study: it also says which runs are finished. Returns where the study keeps them.
+/// `folder`: empty for the one beside the job's output.
 KeptRuns say_which_runs_are_kept(const JobConfig& job, Communicator& communicator, std::filesystem::path folder = {});
 
-/// A job as the command line gives it: a file, or the parts of a one-line job, and overrides.
+/// A job as the command line gives it: a file, or the parts of a one-line job; and overrides.
 struct JobArguments {
   std::string file;
   std::string model;
@@ -94,25 +95,25 @@ struct JobArguments {
   std::string requests;
   std::string out;
   std::vector<std::string> overrides;
-  TypedOptions run;                   ///< flags of run:, which come after the overrides
-  std::vector<std::string> compared;  ///< labels or methods; empty: all of the job's
+  TypedOptions run;                   ///< flags of run:, which are applied after the overrides
+  std::vector<std::string> compared;  ///< labels or methods; empty: all that the job has
 };
 
-/// The job file, which may be left out, and overrides. Returns the file.
+/// Adds the job file, which may be left out, and overrides. Returns the argument of the file.
 Argument add_job_file(CLI::App& command, JobArguments& arguments);
-/// Likewise, and all that is a flag of run:.
+/// As add_job_file(), and adds the flags of run:.
 Argument add_job(CLI::App& command, JobArguments& arguments);
 
-/// The job's text, completed. Throws: ConfigError that lists what is missing.
+/// Returns the completed text of the job. Throws: ConfigError that lists what is missing.
 CompletedJob read_job_text(const JobArguments& arguments, JobPurpose purpose);
 
-/// Builds and parses the job.
+/// Reads and parses the job.
 JobConfig read_job(const JobArguments& arguments, JobPurpose purpose);
 
-/// Throws: ConfigError "command: ..." in one of several processes that a launcher started.
+/// Throws: ConfigError "command: ..." if a launcher started this process as one of several.
 void refuse_several_processes(const char* command);
 
-/// Collective: read_job on every rank, which is then held to the job's run.timeout_s.
+/// Collective. Runs read_job() on every rank, and sets the ranks' time limit to run.timeout_s.
 JobConfig load_job(const JobArguments& arguments, JobPurpose purpose, RankSession& session);
 
 }  // namespace lancet::cli

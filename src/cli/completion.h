@@ -1,6 +1,6 @@
-// Scripts that let a shell complete lancet's command line. They are made of the parser, so they know what it knows:
-// subcommands, options, what an option takes. An option that takes a file or a folder has the type name FILE or DIR,
-// one with choices {one,other}.
+// Scripts with which a shell completes lancet's command line. They are made from the parser, so they know its
+// subcommands, options, and the values of options. An option with a file or a folder as its value has the type name
+// FILE or DIR, one with choices has {one,other}.
 #pragma once
 
 #include <string>

@@ -28,7 +28,7 @@ _lancet() {
     case "$command ${COMP_WORDS[i]}" in
 )";
 
-/// Keys of a job for --set; a value follows without a blank.
+/// Returns a function that completes keys of a job for --set. The value follows without a blank.
 std::string keys_function() {
   std::vector<std::string> words;
   for (const std::string& key : dotted_job_keys()) words.push_back(key + "=");
@@ -50,7 +50,7 @@ constexpr std::string_view kEnd = R"(  esac
 complete -o nosort -F _lancet lancet 2> /dev/null || complete -F _lancet lancet
 )";
 
-/// "edit --model"|"eval --model"
+/// Returns "edit --model"|"eval --model".
 std::string pattern(const std::string& path, const std::vector<std::string>& names) {
   std::vector<std::string> quoted;
   for (const std::string& name : names) quoted.push_back(cat("\"", path, " ", name, "\""));
@@ -59,9 +59,9 @@ std::string pattern(const std::string& path, const std::vector<std::string>& nam
 
 std::string compgen_flag(Takes takes) { return takes == Takes::kFolder ? "-d" : "-f"; }
 
-/// What follows an option that takes a value.
+/// Returns the case that completes the value of an option.
 std::string value_case(const CompletedCommand& command, const CompletedOption& option) {
-  std::string action = "return";  // any text
+  std::string action = "return";  // accepts any text
   if (option.takes == Takes::kChoice)
     action = cat("mapfile -t COMPREPLY < <(compgen -W \"", join(option.choices, " "), "\" -- \"$word\"); return");
   if (option.takes == Takes::kJobKey) action = "_lancet_keys \"$word\"; return";
@@ -70,7 +70,7 @@ std::string value_case(const CompletedCommand& command, const CompletedOption& o
   return cat("    ", pattern(command.path, option.names), ") ", action, " ;;\n");
 }
 
-/// What else may stand there.
+/// Returns the case that completes everything else of a command.
 std::string command_case(const CompletedCommand& command) {
   std::vector<std::string> options, words;
   for (const CompletedOption& option : command.options)

@@ -9,7 +9,7 @@ namespace {
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
-/// What stands between the braces of a type name: "{auto,f32}".
+/// Returns the words between the braces of a type name: "{auto,f32}".
 std::vector<std::string> choices_in(const std::string& type) {
   const size_t begin = type.find('{'), end = type.find('}');
   if (begin == std::string::npos || end == std::string::npos || end < begin) return {};
@@ -46,7 +46,7 @@ CompletedCommand completed(const CLI::App& app, const std::string& path) {
   made.help = first_line(app.get_description());
   made.group = app.get_group();
   for (const CLI::Option* option : app.get_options()) {
-    if (option->get_group().empty()) continue;  // hidden
+    if (option->get_group().empty()) continue;  // the option is hidden
     CompletedOption one = completed_option(*option);
     (one.names.empty() ? made.positionals : made.options).push_back(std::move(one));
   }

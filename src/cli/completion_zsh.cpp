@@ -9,7 +9,8 @@ namespace {
 
 using Takes = CompletedOption::Takes;
 
-/// `text` inside of single quotes and of what _arguments and _describe read: colons and brackets are theirs.
+/// Quotes `text` for single quotes inside arguments of _arguments and _describe, in which colons and brackets have a
+/// meaning.
 std::string quoted_part(const std::string& text) {
   std::string made;
   for (const char c : text) {
@@ -29,7 +30,7 @@ std::string function_of(const CompletedCommand& command) {
   return name;
 }
 
-/// What completes a value.
+/// Returns the action that completes a value.
 std::string action_of(const CompletedOption& option) {
   switch (option.takes) {
     case Takes::kNothing:
@@ -53,7 +54,7 @@ std::string option_line(const CompletedOption& option, const std::string& name) 
   return cat("    '", others, name, "[", quoted_part(option.help), "]", action_of(option), "' \\\n");
 }
 
-/// The commands below their headings, as --help has them.
+/// Returns the commands under their headings, as in --help.
 std::string described_commands(const std::vector<CompletedCommand>& commands) {
   std::string text;
   for (size_t i = 0; i < commands.size();) {

@@ -1,4 +1,4 @@
-// What `lancet generate` asks: models with their tokenizers and templates, which continue prompts.
+// The models of `lancet generate`, with their tokenizers and templates.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,7 @@ namespace lancet::cli {
 /// How prompts become token ids.
 struct ChatChoice {
   bool from_model = false;  ///< the checkpoint's own template
-  std::string by_hand;      ///< a pattern; empty: none
+  std::string by_hand;      ///< a template with {}; empty: none
 };
 
 class GenerateModel {
@@ -23,7 +23,7 @@ class GenerateModel {
   GenerateModel(const GenerateModel&) = delete;
   GenerateModel& operator=(const GenerateModel&) = delete;
 
-  /// Throws: PlacementError when there is no memory for the model and for `size`.
+  /// Throws: PlacementError if memory does not suffice for the model and for `size`.
   void load(const RunOptions& run, const GenerationSize& size);
 
   const CausalLM& model() const { return *model_; }

@@ -1,5 +1,5 @@
-// What commands that run a job have in common: its text, a file or what one line spells; output; the ranks that run it
-// together.
+// Shared code of the commands that run a job: the job's text (a file, or one line), the output, and the ranks that run
+// it together.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
@@ -19,7 +19,7 @@ namespace lancet::cli {
 
 void add_output_options(CLI::App& command, Output& output, const std::string& json) {
   add_flag(command, "-q,--quiet", output.quiet,
-           "No progress, no summary of what lies in files: only warnings, errors, and results written nowhere else");
+           "Show only warnings, errors, and results that are written nowhere else");
   add_flag(command, "--json", output.json, json);
 }
 
@@ -30,10 +30,11 @@ void begin(const Output& output) {
 
 Argument add_job_file(CLI::App& command, JobArguments& arguments) {
   Argument file =
-      add_option(command, "job", arguments.file, "Job file (YAML or JSON); its paths are relative to its folder")
+      add_option(command, "job", arguments.file, "Job file (YAML or JSON); paths in it are relative to its folder")
           .type("FILE");
-  add_option(command, "--set", arguments.overrides,
-             "Change a key of the job: --set run.dtype=f32 --set model=DIR; paths are relative to the current folder")
+  add_option(
+      command, "--set", arguments.overrides,
+      "Change a key of the job: --set run.dtype=f32 --set model=DIR; its paths are relative to the current folder")
       .repeats()
       .type("KEY=VALUE");
   return file;
@@ -60,7 +61,7 @@ JobConfig load_job(const JobArguments& arguments, JobPurpose purpose, RankSessio
   return job;
 }
 
-// The text of a job: a file, or what one line spells.
+// The text of a job: a file, or one line.
 
 namespace {
 
@@ -72,7 +73,7 @@ ConfigTree map_of(const char* key, const std::string& value) {
   return map;
 }
 
-/// The job that --model, --prompt, --subject, --target and --out spell; its paths are relative to the current folder.
+/// Returns the job of --model, --prompt, --subject, --target and --out. Its paths are relative to the current folder.
 ConfigTree one_line_job(const JobArguments& arguments) {
   ConfigTree job = map_of("model", arguments.model);
   if (!arguments.requests.empty()) {
@@ -88,7 +89,7 @@ ConfigTree one_line_job(const JobArguments& arguments) {
   return job;
 }
 
-/// What the command line itself leaves open, or says twice, before the job is looked at.
+/// Checks the command line for missing and contradictory arguments, before the job is read.
 void check_one_line(const JobArguments& arguments, JobPurpose purpose) {
   std::vector<std::string> missing;
   if (arguments.model.empty()) missing.emplace_back("--model DIR");
@@ -155,12 +156,15 @@ void add_rank_options(CLI::App& command, RankArguments& ranks) {
                                                           {"slurm", Launcher::kSlurm},
                                                           {"openmpi", Launcher::kOpenMpi}};
   command
-      .add_option(kLauncherOption, ranks.launcher,
-                  "Whose variables say which rank of a job of several processes this is; none: a job of its own")
+      .add_option(
+          kLauncherOption, ranks.launcher,
+          "Launcher whose environment variables say which rank of a job this process is; none: a job of one process")
       ->transform(CLI::CheckedTransformer(kLaunchers).description(""))
       ->type_name("{auto,none,torchrun,slurm,openmpi}")
       ->default_str("auto");
-  command.add_option("--join-timeout", ranks.join_timeout_s, "Seconds to wait for all ranks of the job to come")
+  command
+      .add_option("--join-timeout", ranks.join_timeout_s,
+                  "How long to wait for all ranks of the job to start, in seconds")
       ->check(CLI::Range(1, 86400))
       ->capture_default_str();
 }
@@ -179,14 +183,14 @@ void say_what_is_kept(const JobConfig& job, Communicator& communicator) {
 
 namespace {
 
-/// Names of runs that a study has kept, for the thread that speaks at the end.
+/// The names of the runs that a study has kept. The thread that handles signals prints them.
 class KeptNames {
  public:
   void add(const std::string& name) {
     const std::lock_guard lock(mutex_);
     names_.push_back(name);
   }
-  /// "; done: memit, alphaedit".
+  /// Returns "; done: memit, alphaedit".
   std::string text() const {
     const std::lock_guard lock(mutex_);
     return names_.empty() ? "" : cat("; done: ", join(names_));
@@ -228,7 +232,7 @@ ExitCode run_as_rank(const RankArguments& ranks, const Output& output,
   const LaunchInfo launch = read_launch(process_environment(), ranks.launcher);
   const bool shares_terminal = launch.rank > 0 && !launch.has_own_log;
   if (shares_terminal) stderr_reporter().set_verbosity(Verbosity::kQuiet);
-  if (shares_terminal) set_stop_words([] { return std::nullopt; });  // rank 0 says it
+  if (shares_terminal) set_stop_words([] { return std::nullopt; });  // only rank 0 prints it
   if (launch.rank > 0) stderr_reporter().set_error_prefix(cat("lancet (rank ", launch.rank, "): error: "));
   RankSession session(launch, std::chrono::seconds(ranks.join_timeout_s));
   try {

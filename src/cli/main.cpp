@@ -1,4 +1,4 @@
-// The command line. The only place that turns errors into exit codes.
+// The command line. Only this file turns errors into exit codes.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -31,7 +31,7 @@ constexpr const char* kFooter =
     "A job file to start from: lancet init --model DIR; every key: docs/options.md.";
 
 constexpr size_t kShownArgument = 80;  ///< bytes
-// The commands by what people do with them; docs/commands.md and the shells' completion follow.
+// The groups of commands, by what people do with them. docs/commands.md and the completion of shells follow them.
 constexpr const char* kEditing = "Change what a model knows";
 constexpr const char* kMeasuring = "Ask, measure and compare models";
 constexpr const char* kPreparing = "Prepare a job";
@@ -44,7 +44,7 @@ struct Command {
   const char* group;
   bool describes_others = false;
 };
-/// The order is that of --help.
+/// In the order of --help.
 constexpr Command kCommands[] = {{"edit", add_edit, kEditing},
                                  {"erase", add_erase, kEditing},
                                  {"undo", add_undo, kEditing},
@@ -79,14 +79,14 @@ void add_in_group(const Command& command, CLI::App& app, Action& action) {
   app.get_subcommand(std::string(command.name))->group(command.group);
 }
 
-/// Adds the command that the first word names; all where it names none, or one that describes others.
+/// Adds the command that the first word names. Adds all if it names none, or a command that describes others.
 void add_commands(CLI::App& app, Action& action, std::string_view word) {
   const auto* named = std::ranges::find(kCommands, word, &Command::name);
   if (named != std::end(kCommands) && !named->describes_others) return add_in_group(*named, app, action);
   for (const Command& command : kCommands) add_in_group(command, app, action);
 }
 
-/// What was printed is a result too: one that did not arrive is an error, whatever command printed it.
+/// What was printed is a result, too: if it was not written completely, this is an error for every command.
 ExitCode with_output_told(ExitCode code, const VisibleStream& output) {
   std::cout.flush();
   if (std::cout.good()) return code;
@@ -95,8 +95,8 @@ ExitCode with_output_told(ExitCode code, const VisibleStream& output) {
   return code == ExitCode::kOk ? ExitCode::kCheckpoint : code;
 }
 
-/// Names go into JSON documents and to servers, which have no other text than UTF-8: one that is none would be another
-/// name there.
+/// Refuses arguments that are not UTF-8. Names go into JSON documents and to servers, which accept only UTF-8, so
+/// another name would arrive.
 void refuse_other_bytes(int argc, char** argv) {
   for (int i = 1; i < argc; ++i)
     if (const std::optional<size_t> at = first_invalid_utf8(argv[i]))
@@ -119,7 +119,7 @@ ExitCode run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    const bool is_wanted = error.get_exit_code() == 0;  // --help, --version
+    const bool is_wanted = error.get_exit_code() == 0;  // the user asked for --help or --version
     if (!is_wanted || has_unknown_command(app)) throw ConfigError(parse_problem(app, error));
     app.exit(error);
     return ExitCode::kOk;
@@ -129,8 +129,8 @@ ExitCode run(int argc, char** argv) {
 
 std::terminate_handler end_of_others = nullptr;
 
-/// Memory may run out where nothing can be thrown: nlohmann::json takes some to give back a list. Nothing is
-/// half-written then, as after a kill, and the exit code is the one that exhausted memory has elsewhere.
+/// Ends the process if memory runs out in code that cannot throw: for example nlohmann::json needs memory to free a
+/// list. Nothing is half-written then, as after a kill, and the exit code is that of exhausted memory.
 [[noreturn]] void end_without_memory() {
   try {
     if (const std::exception_ptr error = std::current_exception()) std::rethrow_exception(error);
@@ -139,13 +139,13 @@ std::terminate_handler end_of_others = nullptr;
     static_cast<void>(!::write(STDERR_FILENO, kWords.data(), kWords.size()));
     ::_exit(static_cast<int>(ExitCode::kPlacement));
   } catch (...) {
-    // what the standard's handler says of it
+    // as the standard handler does
   }
   end_of_others();
   std::abort();
 }
 
-/// Every error is told, and becomes the exit code.
+/// Reports every error, and turns it into the exit code.
 ExitCode run_told(int argc, char** argv) {
   try {
     return run(argc, argv);
@@ -161,7 +161,8 @@ ExitCode run_told(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   using namespace lancet::cli;
-  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow (ulimit -f) is an error with its name, not the end
+  // a write beyond the largest file size (ulimit -f) then gives an error with the file's name
+  std::signal(SIGXFSZ, SIG_IGN);
   end_of_others = std::set_terminate(end_without_memory);
   const VisibleStream output(std::cout), errors(std::cerr);
   return static_cast<int>(with_output_told(run_told(argc, argv), output));

@@ -26,7 +26,8 @@ std::string with_nearest(const std::string& what, const std::string& word, const
   return near.empty() ? what : cat(what, "; did you mean ", near, "?");
 }
 
-/// Describes a word that nothing takes. It is said before what it may be the cause of: that something is missing.
+/// Describes a word that no command or option accepts. It is reported first, because it can be the reason why something
+/// else is missing.
 std::string unexpected(const CLI::App& command, const std::string& word) {
   if (word.starts_with('-')) {
     const std::string name = word.substr(0, word.find('='));
@@ -37,7 +38,7 @@ std::string unexpected(const CLI::App& command, const std::string& word) {
   return with_nearest(cat("'", word, "': unknown command"), word, commands);
 }
 
-/// What nothing took, in its order.
+/// Returns the words that were not accepted, in their order.
 std::vector<std::string> words_left(const CLI::App& app) {
   std::vector<std::string> extras = app.remaining(true);
   std::erase(extras, "--");

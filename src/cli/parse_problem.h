@@ -1,4 +1,4 @@
-// What is said of a command line that cannot be parsed.
+// Messages about a command line that cannot be parsed.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -6,10 +6,12 @@
 
 namespace lancet::cli {
 
-/// The command, what is wrong, the word that was probably meant, where help is. `app` has just thrown `error`.
+/// Returns the command, what is wrong, a similar word that may be meant, and where to find help. `app` has just thrown
+/// `error`.
 std::string parse_problem(const CLI::App& app, const CLI::ParseError& error);
 
-/// Whether a word stands where a command is expected: help is about nothing then. `app` has just been parsed.
+/// Whether an unknown word is in the place of a command, so that there is nothing to give help about. `app` has just
+/// parsed.
 bool has_unknown_command(const CLI::App& app);
 
 }  // namespace lancet::cli

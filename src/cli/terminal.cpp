@@ -127,7 +127,7 @@ std::streamsize VisibleStream::xsputn(const char* text, std::streamsize count) {
   return pass_on(whole_characters(waiting_)) ? count : 0;
 }
 
-/// A character that has begun waits for its end.
+/// An unfinished character waits for its remaining bytes.
 int VisibleStream::sync() { return pass_on(whole_characters(waiting_)) && flush_below() ? 0 : -1; }
 
 ExactStream::ExactStream(std::ostream& stream) : visible_(dynamic_cast<VisibleStream*>(stream.rdbuf())) {
@@ -142,7 +142,7 @@ ExactStream::~ExactStream() {
 
 namespace {
 
-constexpr int kSignalled = 128;  ///< a shell's exit code for a process that ended by a signal, less the signal
+constexpr int kSignalled = 128;  ///< a shell adds it to the number of the signal that ended a process
 
 class StopSentence {
  public:
@@ -160,7 +160,7 @@ class StopSentence {
   StopWords words_;
 };
 
-/// Never destroyed: the thread that needs it outlives main().
+/// Never destroyed, because the thread that uses it runs longer than main().
 StopSentence& stop_sentence() {
   static auto& sentence = *new StopSentence;
   return sentence;
@@ -180,17 +180,18 @@ sigset_t stop_signals() {
 [[noreturn]] void wait_and_end(const sigset_t& signals) {
   int signal = 0;
   ::sigwait(&signals, &signal);
-  // a second one finds this thread, whatever it waits for: a terminal or a disk that does not answer
+  // a second signal then reaches this thread, even if it waits for a terminal or a disk that does not answer
   ::pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
   try {
     if (const std::optional<std::string> after = stop_sentence().after())
       log_error(cat("stopped by ", stop_signal_name(signal), after->empty() ? "" : "; ", *after));
   } catch (const std::exception&) {
-    // without the words, then
+    // then it ends without the message
   }
-  // Not exit(): other threads are at work. By the signal, so that a shell's loop ends too, and shows 128 + signal.
+  // Not exit(), because other threads are running. Ends by the signal itself, so that a loop in a shell ends, too, and
+  // the shell shows 128 + signal.
   std::raise(signal);
-  ::_exit(kSignalled + signal);  // process 1 of a container: signals without a handler do not reach it
+  ::_exit(kSignalled + signal);  // if this is process 1 of a container, signals without a handler have no effect
 }
 
 }  // namespace

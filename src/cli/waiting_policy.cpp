@@ -1,8 +1,8 @@
-// How long OpenMP's threads, torch's and ours, spin at a barrier before they sleep: kSpins turns, some tenths of a ms.
-// libgomp's own choice is some milliseconds of spinning, which takes from a busy neighbour's core (and from the thread
-// that is waited for) what the work needs. libgomp reads the environment when it is loaded, before main() and before
-// any constructor of this program, and offers no call. So the program puts the variable there and starts itself anew,
-// before the libraries are initialised, which is what takes time. What the user set stays.
+// How long the threads of OpenMP (torch's and ours) spin at a barrier before they sleep: kSpins turns, some tenths of a
+// ms. libgomp's default is some milliseconds of spinning, which takes computing time from other programs, and from the
+// thread that the others wait for. libgomp reads the environment when it is loaded, before main() and before any
+// constructor of this program, and has no function for it. So the program sets the variable and starts itself again,
+// before the libraries are initialised, because that takes time. Settings of the user are not changed.
 #include <alloca.h>
 #include <linux/limits.h>
 #include <sys/auxv.h>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr const char* kSpins = "GOMP_SPINCOUNT=20000";
 
-/// Variables by which a user says how threads wait.
+/// Variables with which a user sets how threads wait.
 constexpr const char* kChosen[] = {"GOMP_SPINCOUNT=", "OMP_WAIT_POLICY=", "KMP_"};
 
 bool is_chosen(char* const* environment) {
@@ -25,7 +25,7 @@ bool is_chosen(char* const* environment) {
   return false;
 }
 
-/// Runs when the libraries are in place and none has begun, the C library's environ and heap neither.
+/// Runs when the libraries are loaded but not initialised; the C library's environ and heap are not ready either.
 void choose_waiting(int /*argc*/, char** arguments, char** environment) {
   const bool is_started_by_loader = ::getauxval(AT_BASE) == 0;  // `ld.so lancet ...`: the program is ld.so itself
   if (is_started_by_loader || is_chosen(environment)) return;
@@ -35,10 +35,10 @@ void choose_waiting(int /*argc*/, char** arguments, char** environment) {
   std::memcpy(changed, environment, count * sizeof(char*));
   changed[count] = const_cast<char*>(kSpins);
   changed[count + 1] = nullptr;
-  char program[PATH_MAX] = {};  // by its own name, which `ps` shows
+  char program[PATH_MAX] = {};  // the program's own name, which `ps` shows
   if (::readlink("/proc/self/exe", program, sizeof(program) - 1) <= 0) return;
   ::execve(program, arguments, changed);
-  // went wrong: this process goes on, with threads that spin for longer
+  // the start failed: this process continues, with threads that spin longer
 }
 
 }  // namespace

@@ -34,14 +34,14 @@ std::string shown(const ConfigTree& value) {
   return value.quoted ? cat("the text \"", text, "\"") : text;
 }
 
-/// JSON's and YAML 1.2's numbers. "010" is 8 to one YAML reader and 10 to the next, so it is none here.
+/// Parses the numbers of JSON and YAML 1.2. "010" is 8 in some YAML readers and 10 in others, so it is refused here.
 template <typename T>
 std::optional<T> parse_number(const ConfigTree& value, ConfigRange<T> range) {
   if (value.kind != Kind::kScalar || value.quoted) return std::nullopt;
   const std::string_view text = value.scalar;
   const std::string_view digits = text.starts_with('-') ? text.substr(1) : text;
   const auto is_digit = [&](size_t at) { return at < digits.size() && digits[at] >= '0' && digits[at] <= '9'; };
-  // from_chars also reads "nan" and "infinity".
+  // from_chars also accepts "nan" and "infinity"
   if (!is_digit(0) && !(digits.starts_with('.') && is_digit(1))) return std::nullopt;
   if (digits[0] == '0' && is_digit(1)) return std::nullopt;
   T number{};
@@ -62,7 +62,7 @@ std::string range_text(ConfigRange<T> range) {
 }
 
 std::optional<bool> parse_boolean(const ConfigTree& value) {
-  // YAML 1.2's and Python's spellings. YAML 1.1's yes, no, on, off are words that a request may contain.
+  // The spellings of YAML 1.2 and Python. YAML 1.1's yes, no, on, off can be words of a request.
   static const std::map<std::string, bool> kWords{{"true", true},   {"True", true},   {"TRUE", true},
                                                   {"false", false}, {"False", false}, {"FALSE", false}};
   if (value.kind != Kind::kScalar || value.quoted) return std::nullopt;
@@ -70,7 +70,7 @@ std::optional<bool> parse_boolean(const ConfigTree& value) {
   return word == kWords.end() ? std::nullopt : std::optional<bool>(word->second);
 }
 
-/// Every item through `parse`; `got` says which one is wrong.
+/// Parses every item with `parse`. `got` says which item is wrong.
 template <typename T, typename Parse>
 std::optional<std::vector<T>> parse_list(const ConfigTree& value, const Parse& parse, std::string& got) {
   if (value.kind != Kind::kList) {
@@ -95,7 +95,7 @@ std::optional<std::string> parse_text(const ConfigTree& value) {
 
 std::optional<fs::path> resolve_path(const std::string& text, const fs::path& base, std::string& got) {
   if (text.empty()) return std::nullopt;
-  if (text.find('\0') != std::string::npos) {  // the system would take what stands before it
+  if (text.find('\0') != std::string::npos) {  // the system would use only the part before it
     got += " with the character U+0000, at which a path ends";
     return std::nullopt;
   }
@@ -113,7 +113,7 @@ std::optional<fs::path> resolve_path(const std::string& text, const fs::path& ba
     path = fs::path(home) / fs::path(text.substr(std::min<size_t>(2, text.size())));
   }
   path = fs::absolute(base / path).lexically_normal();
-  // "dir/" means the folder: its name must be the last part, so that a sibling of it can be made.
+  // "dir/" means the folder: its name must be the last part, so that a folder beside it can be named
   return path.has_filename() || !path.has_relative_path() ? path : path.parent_path();
 }
 
@@ -147,11 +147,11 @@ struct ConfigSection::State {
   struct Record {
     std::string key;
     ConfigTree value;
-    std::shared_ptr<State> section;  ///< null: `value` counts
+    std::shared_ptr<State> section;  ///< null: `value` is used
   };
 
-  const ConfigTree* tree = nullptr;  ///< null when the section is absent or no map
-  bool is_broken = false;            ///< no map: has its problem already, so nothing is missing in it
+  const ConfigTree* tree = nullptr;  ///< null if the section is absent or not a map
+  bool is_broken = false;            ///< not a map: this is already a problem, so nothing in it is reported as missing
   bool is_finished = false;
   int64_t line = 0;
   std::string path;
@@ -161,7 +161,8 @@ struct ConfigSection::State {
 
   std::string path_of(std::string_view key) const { return path.empty() ? std::string(key) : cat(path, ".", key); }
 
-  /// Null when absent. An explicit null is absent too: "limit: null" and "limit:" ask for the default.
+  /// Returns null if the key is absent. An explicit null counts as absent: "limit: null" and "limit:" ask for the
+  /// default.
   const ConfigTree* value(std::string_view key) {
     if (std::find(known_keys.begin(), known_keys.end(), key) == known_keys.end()) known_keys.emplace_back(key);
     const ConfigTree* found = tree == nullptr ? nullptr : tree->find(key);
@@ -179,7 +180,7 @@ struct ConfigSection::State {
     return found != records.end() ? *found : records.emplace_back(Record{std::string(key), {}, nullptr});
   }
 
-  /// `parse(value, got)` gives nothing when the value is not `expected`; it may refine `got`.
+  /// `parse(value, got)` returns nothing if the value is not `expected`. It can make `got` more precise.
   template <typename T, typename Parse>
   T read(std::string_view key, const std::optional<T>& fallback, const std::string& expected, const Parse& parse) {
     std::optional<T> result = fallback;
@@ -317,7 +318,7 @@ ConfigSection ConfigSection::section(std::string_view key) {
   if (record.section == nullptr) {
     record.section = ConfigSection(value == nullptr ? kAbsent : *value, state_->path_of(key), *state_->problems).state_;
     if (value == nullptr) record.section->line = state_->line;
-    // Inside what is no map, nothing is missing.
+    // nothing is missing inside a value that is not a map
     record.section->is_broken |= state_->is_broken;
   }
   ConfigSection view = *this;

@@ -22,10 +22,10 @@
 namespace lancet {
 namespace {
 
-/// The parser's tree takes many times the text. More requests than fit in have a file of their own.
+/// The parser's tree takes many times the memory of the text. More requests than fit belong in a file of their own.
 constexpr uint64_t kLargestConfig = 16'000'000;
 
-/// Most keys of one map: to find one all are gone through. No job has a hundredth of them.
+/// The largest number of keys in one map. Each search goes through all keys. A job has less than a hundredth of this.
 constexpr size_t kMostKeys = 10'000;
 
 ConfigTree plain_scalar(std::string text) {
@@ -151,13 +151,13 @@ void apply_override(ConfigTree& tree, std::string_view assignment) {
                           ", expected a map; replace it as a whole: --set ", obstacle->place, "=..."));
 }
 
-// YAML text to ConfigTree over yaml-cpp's events, because its nodes forget whether a scalar was quoted and keep no
-// lines of keys. yaml-cpp 0.7 is lenient where a truncated or damaged file would be misread; those cases are refused
-// here.
+// Turns YAML text into a ConfigTree from yaml-cpp's events, because its nodes do not keep whether a scalar was quoted,
+// and on which lines keys are. yaml-cpp 0.7 accepts some truncated or damaged files and misreads them; these cases are
+// refused here.
 
 namespace {
 
-/// A problem at a mark of yaml-cpp (0-based); the source's name is added where it is known.
+/// A problem at a position of yaml-cpp (0-based). The caller, which knows the source's name, adds it.
 struct MarkedProblem {
   YAML::Mark mark;
   std::string what;
@@ -202,10 +202,10 @@ class TreeBuilder final : public YAML::EventHandler {
   void OnMapEnd() override { open_.pop_back(); }
 
  private:
-  /// A collection that is being read. Growing its parent is over until it is closed, so the pointer stays valid.
+  /// A collection that is being read. Its parent does not grow until it is closed, so the pointer stays valid.
   struct Open {
     ConfigTree* tree;
-    std::optional<ConfigTree*> value;  ///< kMap: where the value of the key just read goes
+    std::optional<ConfigTree*> value;  ///< kMap: where the value of the last key goes
   };
 
   [[noreturn]] static void refuse_anchor(const YAML::Mark& mark) {
@@ -220,7 +220,7 @@ class TreeBuilder final : public YAML::EventHandler {
         mark, cat("the tag ", tag, " is not supported: leave it out (text that begins with ! must be quoted)")};
   }
 
-  /// An escape such as "\N" also makes single bytes in yaml-cpp, so the scalars are checked, not the document.
+  /// In yaml-cpp an escape such as "\N" can make single bytes, so the scalars are checked, not the document.
   static void check_utf8(const YAML::Mark& mark, const std::string& value) {
     try {
       static_cast<void>(nlohmann::json(value).dump());
@@ -244,7 +244,7 @@ class TreeBuilder final : public YAML::EventHandler {
     open_.back().value = &value;
   }
 
-  /// Puts a value where it belongs. An entry of a map keeps the line of its key: that is where a reader looks.
+  /// Stores a value in its place. An entry of a map has the line of its key, because readers look there.
   ConfigTree& place(const YAML::Mark& mark, ConfigTree value) {
     value.line = mark.line + 1;
     if (open_.empty()) return root_ = std::move(value);
@@ -279,9 +279,9 @@ void append_utf8(std::string& out, uint32_t code_point) {
   out += static_cast<char>(0x80 | (code_point & 0x3f));
 }
 
-/// The two places where yaml-cpp does not read JSON: "\ud83d\ude00" (two UTF-16 units for one character, which every
-/// ASCII-only JSON writer uses) becomes that character, a tab between values a space. `json` is valid; lines stay as
-/// they are.
+/// Changes the two things that yaml-cpp does not read as JSON: "\ud83d\ude00" (two UTF-16 units for one character, as
+/// every ASCII-only JSON writer makes them) becomes the character, and a tab between values becomes a space. `json`
+/// must be valid. Lines stay the same.
 std::string json_as_yaml(std::string_view json) {
   std::string out;
   bool in_string = false;
@@ -312,8 +312,8 @@ bool is_json(std::string_view text) {
   return nlohmann::json::accept(text.begin(), text.end());
 }
 
-/// Control characters are not allowed in YAML, and to yaml-cpp 0x04 is the end of the file. From 0xf8 on no byte stands
-/// in UTF-8; 0xfe and 0xff at the front would make yaml-cpp read UTF-16.
+/// YAML does not allow control characters, and yaml-cpp takes 0x04 as the end of the file. Bytes from 0xf8 on do not
+/// occur in UTF-8; 0xfe and 0xff at the beginning would make yaml-cpp read UTF-16.
 void check_bytes(std::string_view text) {
   YAML::Mark mark;
   for (const char c : text) {
@@ -332,9 +332,9 @@ void check_bytes(std::string_view text) {
 ConfigTree parse_document(std::string_view text) {
   check_bytes(text);
   std::string yaml = is_json(text) ? json_as_yaml(text) : std::string(text);
-  if (yaml.find('\n') == std::string::npos) std::ranges::replace(yaml, '\r', '\n');  // which yaml-cpp does not take
-  // A quote that is never closed swallows the rest of the file without a word in yaml-cpp; the end marker makes it an
-  // error.
+  // yaml-cpp does not accept a single CR as a line end
+  if (yaml.find('\n') == std::string::npos) std::ranges::replace(yaml, '\r', '\n');
+  // In yaml-cpp an unclosed quote takes the rest of the file without an error. The end marker turns it into an error.
   yaml += yaml.empty() || yaml.back() == '\n' ? "...\n" : "\n...\n";
   std::istringstream stream(yaml);
   YAML::Parser parser(stream);
@@ -344,7 +344,8 @@ ConfigTree parse_document(std::string_view text) {
   return builder.take();
 }
 
-/// The first line up to `last` (0-based) that a tab indents, where YAML wants spaces; -1: none does.
+/// Returns the first line up to `last` (0-based) that is indented with a tab, although YAML needs spaces; -1 if there
+/// is none.
 int tab_line(std::string_view text, int last) {
   int number = 0;
   for (size_t begin = 0; begin < text.size() && number <= last; ++number) {

@@ -1,4 +1,4 @@
-// ConfigTree to YAML text that any reader takes: block maps, short lists on one line, double quotes.
+// Writes a ConfigTree as YAML text that any reader understands: block maps, short lists on one line, double quotes.
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -20,7 +20,7 @@ bool is_one_of(std::string_view text, std::initializer_list<std::string_view> wo
   return std::find(words.begin(), words.end(), text) != words.end();
 }
 
-/// Whether `text` without quotes is read back as this very text.
+/// Whether a reader gives back exactly `text` if it is written without quotes.
 bool can_be_plain(std::string_view text, Context context) {
   constexpr std::string_view kFlowIndicators = ",[]{}";
   constexpr std::string_view kIndicators = "-?:,[]{}#&*!|>'\"%@`";
@@ -63,8 +63,8 @@ std::string scalar_text(const ConfigTree& scalar, Context context) {
 
 std::string key_text(const std::string& key) { return can_be_plain(key, Context::kBlock) ? key : in_quotes(key); }
 
-/// The list on one line, or nothing when an item is no scalar, needs the block form to stay unquoted, or it gets too
-/// long.
+/// Returns the list on one line; nothing if an item is not a scalar, needs the block form to stay unquoted, or the line
+/// gets too long.
 std::string flow_list(const ConfigTree& list) {
   std::string out = "[";
   for (const ConfigTree& item : list.items) {
@@ -78,7 +78,7 @@ std::string flow_list(const ConfigTree& list) {
   return out.size() <= kLongestLine ? out : std::string();
 }
 
-/// What fits after "key: " or "- ", or nothing when the value needs lines of its own.
+/// Returns what fits after "key: " or "- "; nothing if the value needs its own lines.
 std::string inline_text(const ConfigTree& tree) {
   switch (tree.kind) {
     case Kind::kNull:
@@ -93,8 +93,8 @@ std::string inline_text(const ConfigTree& tree) {
   return {};
 }
 
-/// Writes a map or a list in block form. `first_indent` takes the place of the first line's indentation: a map that is
-/// an item of a list begins after the "- ".
+/// Writes a map or a list in block form. `first_indent` replaces the indentation of the first line: a map that is an
+/// item of a list begins after the "- ".
 void write_block(const ConfigTree& tree, size_t indent, std::string_view first_indent, std::string& out) {
   const std::string spaces(indent, ' ');
   std::string_view lead = first_indent;

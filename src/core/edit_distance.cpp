@@ -6,7 +6,7 @@
 
 namespace lancet {
 
-// One row of the table at a time.
+// only one row of the table is kept
 size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), size_t{0});

@@ -15,7 +15,7 @@ struct Beginning {
   const char* meaning;
 };
 
-// UTF-32 comes before UTF-16, whose mark it begins with.
+// UTF-32 is before UTF-16, because its mark begins with that of UTF-16
 constexpr Beginning kBeginnings[] = {
     {"\x1f\x8b"sv, "is compressed by gzip: unpack it first (gunzip)"},
     {"BZh9"sv, "is compressed by bzip2: unpack it first (bunzip2)"},
@@ -46,7 +46,7 @@ bool is_web_page(std::string_view text) {
   return head.starts_with("<!doctype html") || head.starts_with("<html");
 }
 
-/// Latin letters in UTF-16 have a byte 0 each.
+/// Whether the text looks like UTF-16: Latin letters then have one byte 0 each.
 bool is_utf16_without_mark(std::string_view text) {
   if (text.size() < 4) return false;
   const auto zero = [&](size_t at) { return text[at] == '\0'; };

@@ -10,7 +10,7 @@
 namespace lancet {
 namespace {
 
-/// Half of a core's level-2 cache, or less: a piece is hashed where it has just been read to.
+/// At most half of a core's level-2 cache, so that a piece is hashed while it is in the cache.
 constexpr uint64_t kPieceBytes = uint64_t{256} << 10;
 
 }  // namespace

@@ -53,7 +53,7 @@ class SipState {
   uint64_t v0_, v1_, v2_, v3_;
 };
 
-/// Reads up to eight bytes, the first the lowest.
+/// Reads up to eight bytes, with the lowest byte first.
 uint64_t little_endian(std::string_view bytes) {
   uint64_t word = 0;
   for (size_t i = bytes.size(); i > 0; --i) word = (word << 8) | static_cast<uint8_t>(bytes[i - 1]);

@@ -15,7 +15,7 @@ namespace lancet {
 namespace {
 
 constexpr double kRedrawSeconds = 0.1;  ///< ProgressStyle::kLive
-constexpr double kLineSeconds = 10.0;   ///< kLines, also before the first one
+constexpr double kLineSeconds = 10.0;   ///< kLines, also before the first line
 
 template <typename... Values>
 std::string formatted(const char* format, Values... values) {
@@ -24,13 +24,13 @@ std::string formatted(const char* format, Values... values) {
   return text.data();
 }
 
-/// "3.1/s", "250/s", "20.0 s each".
+/// Returns "3.1/s", "250/s", "20.0 s each".
 std::string rate_text(double per_second) {
   if (per_second < 0.1) return duration_text(1.0 / per_second) + " each";
   return formatted(per_second < 10.0 ? "%.1f/s" : "%.0f/s", per_second);
 }
 
-/// Tenths of a second would flicker.
+/// Does not show tenths of a second, which would flicker.
 std::string remaining_text(double seconds) {
   return seconds < 59.5 ? formatted("%.0f s left", std::ceil(seconds)) : duration_text(seconds) + " left";
 }
@@ -98,7 +98,7 @@ void Progress::note(std::string text) {
 }
 
 void Progress::finish() {
-  heartbeat_.reset();  // first: its thread may be waiting for the lock
+  heartbeat_.reset();  // first, because its thread may be waiting for the lock
   const std::lock_guard lock(mutex_);
   estimate_ = nullptr;
   if (std::exchange(finished_, true) || reporter_.progress_style() == ProgressStyle::kNone) return;
@@ -118,7 +118,7 @@ void Progress::draw() {
   if (!is_due) return;
   drawn_ = time;
   reporter_.show(now());
-  if (estimate_) pace_.note(time, estimate_().done);  // what an estimate costs is not asked for at each step
+  if (estimate_) pace_.note(time, estimate_().done);  // estimates can be expensive, so they are not made at each step
 }
 
 StageProgress Progress::now() const {
@@ -135,7 +135,8 @@ WorkSoFar Progress::work() const {
 std::string Progress::line() const {
   const double elapsed = seconds_between(begun_, stage_now());
   std::string out = cat(stage_, "  ", done_, total_ > 0 ? cat("/", total_) : "", " ", unit_);
-  // Unwinding ends a stage too, but it is not done. Fewer than `total_` alone says nothing: a corpus may end early.
+  // Unwinding ends a stage, too, but it is not finished then. Fewer steps than `total_` do not show this, because a
+  // corpus may end early.
   if (finished_)
     out += cat(std::uncaught_exceptions() > 0 ? "  stopped after " : "  in ", duration_text(elapsed));
   else if (!piece_.empty() && pieces_ > 0)
@@ -148,7 +149,7 @@ std::string Progress::line() const {
 
 std::string duration_text(double seconds) {
   const double known = std::isfinite(seconds) ? std::clamp(seconds, 0.0, 1e12) : 0.0;
-  // The limits are those of the rounded text: never "1000 ms" or "60.0 s".
+  // The limits are those of the rounded text, so it is never "1000 ms" or "60.0 s".
   if (known < 0.9995) return formatted("%.0f ms", known * 1e3);
   if (known < 59.95) return formatted("%.1f s", known);
   const int64_t whole = std::llround(known);
@@ -159,7 +160,7 @@ std::string duration_text(double seconds) {
 
 namespace {
 
-/// Time between looks at the clock.
+/// The time between two checks of the clock.
 constexpr std::chrono::milliseconds kLook{250};
 
 }  // namespace

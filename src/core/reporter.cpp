@@ -73,14 +73,14 @@ bool is_terminal() {
   return ::isatty(STDERR_FILENO) == 1 && kind != nullptr && std::string_view(kind) != "dumb";
 }
 
-/// A line longer than the terminal is wide would wrap, and the next redraw would leave its first part standing.
+/// Cuts a line to the terminal's width. A longer one would wrap, and the next redraw would not remove its first part.
 std::string fitted(std::string_view text) {
   winsize size{};
   const bool is_known = ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 4;
   return excerpt(visible_text(text), (is_known ? size.ws_col : 80U) - 4U);
 }
 
-/// One write for all, so that lines of several processes on one terminal do not mix.
+/// Writes with one call, so that the lines of several processes on one terminal do not mix.
 void write(const std::string& text) {
   std::fwrite(text.data(), 1, text.size(), stderr);
   std::fflush(stderr);
@@ -126,7 +126,7 @@ void StderrReporter::redraw(std::string_view text) {
   is_line_open_ = true;
 }
 
-/// Never destroyed: a thread that ends the process on a signal reports also while main() is over.
+/// Never destroyed, because a thread that ends the process on a signal may report after main() has returned.
 StderrReporter& stderr_reporter() {
   static auto& one = *new StderrReporter;
   return one;

@@ -12,14 +12,14 @@
 namespace lancet {
 namespace {
 
-/// Most keys of one object whose keys keep their order: whoever looks for one goes through all of them. Class labels of
-/// a config.json are the most that any file is known to have, some 20,000.
+/// The largest number of keys in an object that keeps their order, because each search goes through all of them. The
+/// class labels of a config.json, some 20,000, are the most in any known file.
 constexpr size_t kMostOrderedKeys = 65'536;
-/// Number of an object's keys from which on those that were read are found by their hash.
+/// From this number of keys on, the keys of an object are found by hash while it is read.
 constexpr size_t kFewKeys = 32;
 
-/// Builds the document from what the parser reads. Of its own, because nlohmann's parser with a callback looks through
-/// all elements of a list or an object again whenever one of them ends.
+/// Builds the document from the parser's events. nlohmann's parser with a callback is not used, because it looks
+/// through all elements of a list or an object again whenever one of them ends.
 template <typename Json>
 class StrictReader : public nlohmann::json_sax<Json> {
  public:
@@ -55,7 +55,7 @@ class StrictReader : public nlohmann::json_sax<Json> {
   Json document() { return std::move(document_); }
 
  private:
-  /// Puts the value at the place that comes next.
+  /// Stores the value in the next place.
   template <typename Value>
   Json& place(Value&& value) {
     if (open_.empty()) return document_ = std::forward<Value>(value);
@@ -88,7 +88,8 @@ class StrictReader : public nlohmann::json_sax<Json> {
     if (open_.size() == 1) ++element_;
   }
 
-  /// ordered_json's own look-up goes through all keys, so that reading took time by the square of their number.
+  /// ordered_json's own search goes through all keys, so reading would take time proportional to the square of their
+  /// number.
   Json* ordered_member(const std::string& name) {
     auto& members = open_.back()->template get_ref<typename Json::object_t&>();
     std::unordered_map<std::string, size_t>& places = places_.back();
@@ -106,7 +107,7 @@ class StrictReader : public nlohmann::json_sax<Json> {
     return &members.back().second;
   }
 
-  /// members.size(): it has no such key yet.
+  /// Returns members.size() if there is no such key yet.
   template <typename Members>
   static size_t place_of(const std::string& name, const Members& members,
                          const std::unordered_map<std::string, size_t>& places) {
@@ -119,11 +120,11 @@ class StrictReader : public nlohmann::json_sax<Json> {
   int max_depth_;
   const OnRepeatedKey& on_repeated_;
   Json document_;
-  std::vector<Json*> open_;  ///< lists and objects that are being read; each stays where it is until it ends
-  /// Places of the keys of objects of many keys in their order, beside open_.
+  std::vector<Json*> open_;  ///< lists and objects that are being read; each keeps its address until it ends
+  /// For each of open_, the places of its keys if it is an ordered object with many keys.
   std::vector<std::unordered_map<std::string, size_t>> places_;
-  Json* member_ = nullptr;  ///< value that the last key of the innermost object names
-  int64_t element_ = 0;     ///< place in the outermost list
+  Json* member_ = nullptr;  ///< the value of the last key of the innermost object
+  int64_t element_ = 0;     ///< index in the outermost list
 };
 
 template <typename Json>
@@ -148,7 +149,7 @@ std::string repeated_key_text(std::string_view key) {
 }
 
 std::string invalid_json_text(std::string_view words) {
-  // "[json.exception.parse_error.101] parse error at ..."; it may go on with the whole text
+  // for example "[json.exception.parse_error.101] parse error at ...", which can be followed by the whole text
   const size_t end = words.find("] ");
   return "not valid JSON: " + printable(end == std::string_view::npos ? words : words.substr(end + 2));
 }
@@ -172,7 +173,7 @@ nlohmann::ordered_json parse_ordered_json(std::string_view text, int max_depth, 
 std::string printable(std::string_view text) {
   constexpr size_t kLongest = 200;
   size_t length = std::min(text.size(), kLongest);
-  // Never in the middle of a UTF-8 character: messages also go into JSON.
+  // never inside a UTF-8 character, because messages also go into JSON
   while (length > 0 && length < text.size() && (static_cast<unsigned char>(text[length]) & 0xc0) == 0x80) --length;
   std::string out(text.substr(0, length));
   std::replace_if(
@@ -185,8 +186,8 @@ namespace {
 
 constexpr std::string_view kBareFloats[] = {"Infinity", "-Infinity", "NaN"};
 
-/// Returns the length of the string that `text` begins with, both quotes counted; one that does not end goes on to the
-/// end of the text.
+/// Returns the length of the string at the beginning of `text`, with both quotes. A string without an end is as long as
+/// the text.
 size_t string_length(std::string_view text) {
   for (size_t i = 1; i < text.size(); ++i) {
     if (text[i] == '"') return i + 1;
@@ -206,14 +207,14 @@ bool take_token(std::string_view& text, std::string_view token) {
   return take(text, token);
 }
 
-/// Takes the bare float that `text` begins with, and returns it as an object.
+/// Removes the bare float at the beginning of `text`, and returns it as an object.
 std::optional<std::string> take_bare(std::string_view& text) {
   for (const std::string_view name : kBareFloats)
     if (take(text, name)) return cat("{\"__float__\": \"", name, "\"}");
   return std::nullopt;
 }
 
-/// Takes the object of a float that `text` begins with, and returns it bare.
+/// Removes the object of a float at the beginning of `text`, and returns the bare float.
 std::optional<std::string> take_object(std::string_view& text) {
   for (const std::string_view name : kBareFloats) {
     std::string_view rest = text;
@@ -226,7 +227,7 @@ std::optional<std::string> take_object(std::string_view& text) {
   return std::nullopt;
 }
 
-/// Replaces, outside of strings, what `replacement` takes.
+/// Replaces what `replacement` accepts, outside of strings.
 template <typename Take>
 std::string replaced(std::string_view text, const Take& replacement) {
   std::string out;

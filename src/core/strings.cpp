@@ -197,8 +197,8 @@ size_t bytes_of_characters(std::string_view text, size_t count) {
 
 namespace {
 
-/// C0 but line break and tab, DEL, C1 (a terminal may take U+009B for ESC [), line and paragraph separators, and the
-/// marks that show what follows in another order than it is written.
+/// Whether a terminal or a reader would obey the character: C0 except line break and tab, DEL, C1 (a terminal may read
+/// U+009B as ESC [), line and paragraph separators, and the marks that change the order in which text is shown.
 bool is_obeyed(char32_t value) {
   if (value == '\n' || value == '\t') return false;
   return value < 0x20 || (value >= 0x7F && value < 0xA0) || (value >= 0x2028 && value <= 0x202E) ||

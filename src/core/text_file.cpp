@@ -21,7 +21,7 @@ bool is_own_descriptor(const std::filesystem::path& path) {
   return name == "/dev/stdin" || name.starts_with("/dev/fd/") || name.starts_with("/proc/self/fd/");
 }
 
-/// What keeps it from being read; empty: nothing.
+/// Returns why the file cannot be read; empty if it can.
 std::string problem_with(const struct stat& status, bool is_own) {
   if (S_ISDIR(status.st_mode)) return "is a folder, expected a file";
   if (S_ISREG(status.st_mode) || is_own) return {};
@@ -33,7 +33,7 @@ std::string problem_with(const struct stat& status, bool is_own) {
 OpenFile::OpenFile(const std::filesystem::path& path) {
   const bool is_own = is_own_descriptor(path);
   do {
-    // O_NONBLOCK: opening a named pipe would otherwise wait for a writer before it can be refused.
+    // without O_NONBLOCK, opening a named pipe would wait for a writer, before it can be refused
     descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | (is_own ? 0 : O_NONBLOCK));
   } while (descriptor_ < 0 && errno == EINTR);
   if (descriptor_ < 0) throw FileProblem(cause_of(errno));

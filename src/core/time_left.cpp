@@ -6,9 +6,9 @@
 namespace lancet {
 namespace {
 
-/// How far back the pace is taken from: a third of the time so far, but this at least.
+/// The pace is measured over a third of the time so far, but over at least kLeastWindow seconds.
 constexpr double kLeastWindow = 30.0, kWindowShare = 1.0 / 3.0;
-/// Marks in a window, about.
+/// The approximate number of marks in a window.
 constexpr double kMarks = 64;
 
 /// The time left is shown after kLeastSeconds if kLeastShare of the work is done, and after kPatience if a share of
@@ -26,7 +26,7 @@ void WorkPace::note(StageTime now, double done) {
   const double window = window_of(seconds_between(marks_.front().when, now));
   if (seconds_between(marks_.back().when, now) * kMarks < window) return;
   marks_.push_back({now, done});
-  // The begin stays, and of those before the window the youngest.
+  // keeps the beginning, and the youngest mark before the window
   const auto is_before = [&](const Mark& mark) { return seconds_between(mark.when, now) >= window; };
   const auto first_within = std::find_if_not(marks_.begin() + 1, marks_.end(), is_before);
   if (first_within - marks_.begin() > 2) marks_.erase(marks_.begin() + 1, first_within - 1);
@@ -41,7 +41,7 @@ std::optional<double> WorkPace::seconds_left(StageTime now, const WorkSoFar& wor
   Mark from = marks_.front();
   for (const Mark& mark : marks_)
     if (seconds_between(mark.when, now) >= window) from = mark;
-  if (work.done <= from.done) from = {marks_.front().when, 0};  // nothing was done lately
+  if (work.done <= from.done) from = {marks_.front().when, 0};  // no progress in the window
   return work.left * seconds_between(from.when, now) / (work.done - from.done);
 }
 
@@ -90,7 +90,7 @@ WorkSoFar StepsAhead::work() const {
     ended += ended_[step];
   }
   const double usual = ran == 0 ? 0.0 : static_cast<double>(ended) / static_cast<double>(ran);
-  std::vector<double> ahead(ran_.size());  // steps that an item takes after so many
+  std::vector<double> ahead(ran_.size());  // expected further steps of an item after so many
   for (size_t steps = ahead.size() - 1; steps-- > 0;) {
     const size_t next = steps + 1;
     const double last = ran_[next] == 0 ? usual : static_cast<double>(ended_[next]) / static_cast<double>(ran_[next]);

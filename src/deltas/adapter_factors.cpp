@@ -9,9 +9,9 @@ namespace {
 
 Tensor on_host_f64(const Tensor& tensor) { return tensor.to(Placement::host(), at::kDouble); }
 
-/// A tall matrix as a product of orthonormal columns and a small factor; a wide one is its own small factor.
+/// A tall matrix as a product of orthonormal columns and a small factor. A wide matrix is its own small factor.
 struct TallParts {
-  Tensor basis;  ///< undefined: the identity
+  Tensor basis;  ///< undefined: the identity matrix
   Tensor small;
 };
 

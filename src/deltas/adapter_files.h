@@ -1,4 +1,4 @@
-// What the adapter's writer and reader must agree on.
+// Names that the writer and the reader of adapters share.
 #pragma once
 
 #include <string>
@@ -7,11 +7,12 @@
 namespace lancet {
 
 inline constexpr std::string_view kAdapterPrefix = "base_model.model.";
-/// Ends of the names of the right factor and of the left one, after the module's name.
+/// The ends of the names of the right and the left factor, after the module's name.
 inline constexpr std::string_view kLoraA = ".lora_A.weight";
 inline constexpr std::string_view kLoraB = ".lora_B.weight";
 
-/// End of the names in `target_parameters` that are understood: all experts' down projections in one parameter.
+/// The end of names in `target_parameters` that lancet understands: the down projections of all experts in one
+/// parameter.
 inline constexpr std::string_view kDownParameter = "down_proj";
 
 }  // namespace lancet

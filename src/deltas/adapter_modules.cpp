@@ -15,23 +15,24 @@ namespace {
 
 bool has_experts(const WeightSpec& spec) { return spec.experts > 1; }
 
-/// Groups of the module's outputs in turn of which the weight has a part. An expert's module is of that weight alone.
+/// Returns the number of groups of a module's outputs, in each of which the weight has a part. An expert's module has
+/// only this weight.
 int64_t groups_of(const WeightSpec& spec) { return has_all_experts(spec.stored.layout) ? 1 : spec.stored.groups; }
 
-/// View [groups, the part's outputs of each, r] of a module's left factor.
+/// Returns a view [groups, the part's outputs in each, r] of a module's left factor.
 Tensor rows_of_part(const LinearModule& module, const ModulePart& part, const Tensor& left_OR) {
   const int64_t groups = groups_of(part.spec);
   const int64_t size = has_experts(part.spec) ? module.n_outputs : part.spec.shape.front();
   return left_OR.unflatten(0, {groups, -1}).narrow(1, part.spec.stored.begin, size / groups);
 }
 
-/// Which rows or columns of the whole weight are the part's.
+/// Returns the rows or columns of the whole weight that belong to the part.
 Tensor narrowed(const ModulePart& part, const Tensor& factor, int64_t axis) {
   const int64_t size = factor.size(axis) / part.spec.experts;
   return factor.narrow(axis, part.expert * size, size);
 }
 
-/// Changes of each weight, one for each module that it is stored in.
+/// The changes of each weight, one for each module in which it is stored.
 using PartsOfWeights = std::map<WeightId, std::vector<WeightDelta>>;
 
 void add_parts(const LinearModule& module, const LowRankDelta& pair, PartsOfWeights& changes) {
@@ -41,14 +42,15 @@ void add_parts(const LinearModule& module, const LowRankDelta& pair, PartsOfWeig
   }
 }
 
-/// The parameter of transformers' class (5, `experts.down_proj` everywhere) that a tensor of all down projections is.
-/// Granite's files have it as `output_linear.weight` beside.
+/// Returns the parameter of the class in transformers (5; always `experts.down_proj`) that has a tensor with all down
+/// projections. Granite's files also have it as `output_linear.weight`.
 std::string parameter_of_one_tensor(const std::string& tensor) {
   const std::string module(module_of(tensor));
   return module == tensor ? tensor : cat(module.substr(0, module.rfind('.')), ".experts.down_proj");
 }
 
-/// The parameter of experts with a tensor each that PEFT has to be told; empty: it knows them by their files' names.
+/// Returns the parameter of experts with separate tensors that PEFT must be told; empty if PEFT finds it by the names
+/// in the files.
 std::string parameter_of_tensors(const ModelConfig& config, const WeightSpec& spec) {
   std::string parameter(config.family->experts_parameter);
   if (!has_experts(spec) || spec.id.kind != WeightKind::kDown || parameter.empty()) return "";
@@ -66,7 +68,7 @@ void add_experts(const WeightSpec& spec, std::vector<LinearModule>& modules) {
                        .parameter = parameter_of_one_tensor(tensor)});
 }
 
-/// Joins the changes of experts that take more room as factors than whole.
+/// Joins the changes of experts that take more memory as factors than as one matrix.
 void join_experts(const WeightSpec& spec, std::vector<WeightDelta>& deltas) {
   int64_t directions = 0;
   for (const WeightDelta& delta : deltas) directions += std::get<LowRankDelta>(delta).left_OR.size(1);

@@ -29,7 +29,7 @@ void check_largest_rank(const AdapterOptions& options) {
   throw ConfigError(cat("adapter: largest rank: expected one of ", join(ranks), ", got ", options.largest_rank));
 }
 
-/// Each changed weight's whole change.
+/// The whole change of each changed weight.
 using Sums = std::map<WeightId, LowRankDelta>;
 
 Sums sum_changes(const ModelConfig& config, std::span<const WeightChanges> changes, const AdapterReader& reader) {
@@ -80,8 +80,8 @@ AdapterPair make_pair_of(const LinearModule& module, const Sums& sums) {
   return pair;
 }
 
-/// What PEFT stacks: all experts of a layer, gate and up projections together. It finds these only where the layer's
-/// down projections have pairs too (transformers_weight_conversion.py, `base_layer`).
+/// The modules that PEFT stacks: all experts of a layer, gate and up projections together. It finds these only if the
+/// layer's down projections have pairs, too (transformers_weight_conversion.py, `base_layer`).
 using Stack = std::pair<int64_t, LayerPart>;
 
 std::optional<Stack> stack_of(const LinearModule& module) {

@@ -1,4 +1,4 @@
-// The pairs of an adapter, whatever file they go to.
+// The pairs of an adapter, for any file format.
 #pragma once
 
 #include <span>
@@ -12,10 +12,11 @@
 
 namespace lancet {
 
-/// What a module's pair is made from.
+/// The sources of a module's pair.
 struct AdapterPair {
   const LinearModule* module = nullptr;
-  std::vector<WeightId> weights = {};  ///< that have a change in it; none: the pair is there for others' sake, zeros
+  /// The weights with a change in it. Empty: the pair has zeros, and is only there because others need it.
+  std::vector<WeightId> weights = {};
   LowRankDelta factors = {};
   Spectrum spectrum = {};
   int64_t numeric_rank = 0;
@@ -24,16 +25,16 @@ struct AdapterPair {
   int64_t needed_rank() const { return std::min(directions(), numeric_rank); }
 };
 
-/// A pair's factors in the form in which they are written.
+/// A pair's factors as they are written.
 struct StoredPair {
   Tensor a_RI = {};
   Tensor b_OR = {};
 };
 
-/// All of an adapter, in memory.
+/// A whole adapter in memory.
 struct MadeAdapter {
   std::vector<LinearModule> modules = {};
-  std::vector<AdapterPair> pairs = {};  ///< pairs of some of them, in model order
+  std::vector<AdapterPair> pairs = {};  ///< pairs of some of the modules, in model order
   int64_t rank = 1;
   std::vector<StoredPair> stored = {};  ///< one for each pair
 
@@ -41,10 +42,10 @@ struct MadeAdapter {
   AdapterReport report() const;
 };
 
-/// Who reads the adapter.
+/// The program that reads the adapter.
 struct AdapterReader {
   std::string_view name;  ///< "PEFT"
-  /// Why it cannot load a change of the weight; empty: it can.
+  /// Returns why the program cannot load a change of the weight; empty if it can.
   std::string (*why_not)(const ModelConfig& config, const WeightSpec& spec);
 };
 

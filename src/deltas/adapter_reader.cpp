@@ -20,8 +20,8 @@ namespace {
 namespace fs = std::filesystem;
 using AdapterJson = nlohmann::json;
 
-/// Keys of adapter_config.json that do not change what the tensors in the file mean: how they were begun, trained and
-/// found.
+/// Keys of adapter_config.json that do not change the meaning of the tensors: they say how the tensors were
+/// initialised, trained and found.
 constexpr std::string_view kHarmlessAdapterKeys[] = {"arrow_config_path", "auto_mapping",
                                                      "base_model_class",  "base_model_name_or_path",
                                                      "corda_config",      "ensure_weight_tying",
@@ -42,8 +42,8 @@ constexpr std::string_view kReadAdapterKeys[] = {"bias",
                                                  "target_modules",
                                                  "target_parameters",
                                                  "use_rslora"};
-/// Beginnings of the factors that leave the model's own matrix as it is. PEFT takes the others' first product out of
-/// the matrix whenever such an adapter is loaded.
+/// Initialisations that leave the model's own matrix as it is. With the others, PEFT subtracts the initial product from
+/// the matrix whenever the adapter is loaded.
 constexpr std::string_view kInitsBesideTheMatrix[] = {"eva", "gaussian", "orthogonal"};
 
 bool is_silent(const AdapterJson& value) {
@@ -54,7 +54,7 @@ std::string shown(const AdapterJson& value) {
   return printable(value.dump(-1, ' ', false, AdapterJson::error_handler_t::replace));
 }
 
-/// What scales the product.
+/// The factor of the product.
 struct Scale {
   int64_t rank = 0;
   double factor = 0;
@@ -72,7 +72,7 @@ AdapterJson read_adapter_json(const fs::path& path) {
   }
 }
 
-/// Empty: the factors are added to the model's matrices as they are.
+/// Returns an empty text if the factors are simply added to the model's matrices.
 std::string init_problem(const AdapterJson& init) {
   if (init.is_null() || init.is_boolean()) return "";
   if (init.is_string() && std::ranges::count(kInitsBesideTheMatrix, init.get<std::string>()) > 0) return "";
@@ -82,7 +82,8 @@ std::string init_problem(const AdapterJson& init) {
              "save_pretrained(..., path_initial_model_for_weight_conversion=...)");
 }
 
-/// Whether `names` has the module, by PEFT's rule for a list of names: "down_proj" is every module that ends so.
+/// Whether `names` has the module, by PEFT's rule for a list of names: "down_proj" means every module whose name ends
+/// so.
 bool names_module(const AdapterJson& names, const std::string& module) {
   return std::ranges::any_of(names, [&](const AdapterJson& name) {
     if (!name.is_string()) return false;
@@ -91,8 +92,8 @@ bool names_module(const AdapterJson& names, const std::string& module) {
   });
 }
 
-/// Empty: `target_parameters` names experts' down projections alone. Several parameters of one module would lie within
-/// each other.
+/// Returns an empty text if `target_parameters` names only experts' down projections. Several parameters of one module
+/// would be nested in each other.
 std::string parameter_problem(const AdapterJson& parameters) {
   const auto is_understood = [](const AdapterJson& name) {
     return name.is_string() && names_module(AdapterJson::array({kDownParameter}), name.get<std::string>());
@@ -101,7 +102,7 @@ std::string parameter_problem(const AdapterJson& parameters) {
   return cat("target_parameters: expected names of experts' ", kDownParameter, " alone, got ", shown(parameters));
 }
 
-/// Throws: ConfigError with everything that the adapter does otherwise than a pair for each module.
+/// Throws: ConfigError with everything in which the adapter is more than a pair for each module.
 void check_understood(const fs::path& path, const AdapterJson& json) {
   std::vector<std::string> problems;
   if (json.value("peft_type", AdapterJson()) != AdapterJson("LORA"))
@@ -134,7 +135,7 @@ Scale read_scale(const fs::path& path, const AdapterJson& json) {
     refuse("r", "a whole number above 0");
   if (alpha == json.end() || !alpha->is_number() || !std::isfinite(alpha->get<double>()))
     refuse("lora_alpha", "a number");
-  // null is false. PEFT sets fan_in_fan_out itself by how the base stores the matrix, whichever of the two it says.
+  // null means false. PEFT decides about fan_in_fan_out from how the base stores the matrix, whatever the file says.
   for (const char* flag : {"use_rslora", "fan_in_fan_out"})
     if (const auto at = json.find(flag); at != json.end() && !at->is_null() && !at->is_boolean())
       refuse(flag, "true or false");
@@ -144,14 +145,14 @@ Scale read_scale(const fs::path& path, const AdapterJson& json) {
   return {r, alpha->get<double>() / (by_root ? std::sqrt(size) : size)};
 }
 
-/// The pair of a module in the file.
+/// The two factors of a module in the file.
 struct PairViews {
   std::optional<TensorView> a = {};
   std::optional<TensorView> b = {};
 };
 using PairsByModule = std::map<std::string, PairViews>;
 
-/// Throws: ConfigError with all tensors that are no factors.
+/// Throws: ConfigError with all tensors that are not factors.
 PairsByModule find_pairs(const SafetensorsReader& file) {
   PairsByModule pairs;
   std::vector<std::string> problems;
@@ -174,8 +175,8 @@ PairsByModule find_pairs(const SafetensorsReader& file) {
   return pairs;
 }
 
-/// Returns the layer that a module's name has: 3 for "model.layers.3.mlp.down_proj"; nullopt where several parts are
-/// numbers, or none.
+/// Returns the number of the layer in a module's name: 3 for "model.layers.3.mlp.down_proj"; nullopt if the name has no
+/// number, or several.
 std::optional<int64_t> layer_of_module(const std::string& module) {
   std::optional<int64_t> layer;
   for (const std::string& part : split(module, '.')) {
@@ -186,7 +187,7 @@ std::optional<int64_t> layer_of_module(const std::string& module) {
   return layer;
 }
 
-/// Why PEFT, by these settings, would not use a module's factors; empty: it would.
+/// Returns why PEFT, with these settings, would not use a module's factors; empty if it would.
 std::string why_not_used(const AdapterJson& json, const std::string& module) {
   const AdapterJson parameters = json.value("target_parameters", AdapterJson());
   if (parameters.is_array() && names_module(parameters, cat(module, ".", kDownParameter))) return "";
@@ -203,15 +204,16 @@ std::string why_not_used(const AdapterJson& json, const std::string& module) {
   return is_listed ? "" : "layers_to_transform leaves it out";
 }
 
-/// The names that PEFT would take where there are none, or something else than names, are its own list for each
-/// architecture, which grows with its versions.
+/// Refuses settings without names: PEFT would then use its own list for each architecture, which changes between its
+/// versions.
 std::string target_problem(const AdapterJson& targets) {
   if (targets.is_array() || targets == AdapterJson("all-linear")) return "";
   return cat("target_modules: expected a list of names, or all-linear, got ",
              targets.is_null() ? "none, where PEFT takes names of its own for each architecture" : shown(targets));
 }
 
-/// Which modules have factors, PEFT takes from the settings, not from the file. Throws: ConfigError.
+/// Checks that the settings select exactly the modules that have factors, because PEFT follows the settings and not the
+/// file. Throws: ConfigError.
 void check_modules(const fs::path& path, const AdapterJson& json, const PairsByModule& pairs) {
   std::vector<std::string> problems;
   if (std::string problem = target_problem(json.value("target_modules", AdapterJson())); !problem.empty())
@@ -219,7 +221,7 @@ void check_modules(const fs::path& path, const AdapterJson& json, const PairsByM
   const AdapterJson excluded = json.value("exclude_modules", AdapterJson());
   if (!is_silent(excluded) && !excluded.is_array())
     problems.push_back(cat("exclude_modules: expected a list of names, got ", shown(excluded)));
-  // false would be layer 0 there
+  // PEFT would read false as layer 0
   const AdapterJson layers = json.value("layers_to_transform", AdapterJson());
   if (!layers.is_null() && !layers.is_array() && !layers.is_number_integer())
     problems.push_back(cat("layers_to_transform: expected numbers of layers, got ", shown(layers)));
@@ -237,7 +239,7 @@ bool is_factor_type(DType type) {
   return type == DType::kF32 || type == DType::kF16 || type == DType::kBF16 || type == DType::kF64;
 }
 
-/// The factors of a module, or of so many experts whose factors lie together.
+/// Reads the factors of a module, or of `experts` experts whose factors are stored together.
 LowRankDelta read_pair(const std::string& where, const LinearModule& module, int64_t experts, const PairViews& pair,
                        const Scale& scale) {
   if (!pair.a || !pair.b)
@@ -259,7 +261,7 @@ LowRankDelta read_pair(const std::string& where, const LinearModule& module, int
   return {factors[0], factors[1]};
 }
 
-/// One expert's factors of those that lie together.
+/// Returns one expert's factors from the joint ones.
 LowRankDelta factors_of(const LowRankDelta& all, int64_t expert, int64_t experts) {
   if (experts == 1) return all;
   return {all.left_OR.unflatten(1, {-1, experts}).select(2, expert).contiguous(),

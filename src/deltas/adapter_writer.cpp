@@ -44,8 +44,8 @@ std::string adapter_config_text(const std::vector<AdapterPair>& pairs, int64_t r
   return config.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-/// The factors of the pairs from `first` on that lie together: of experts lora_A [experts * r, in], one after the
-/// other, and lora_B [out, r * experts], direction by direction (tuners/lora/layer.py, ParamWrapper).
+/// Returns the joint factors of the pairs from `first` on: for experts lora_A is [experts * r, in], one expert after
+/// another, and lora_B is [out, r * experts], direction by direction (tuners/lora/layer.py, ParamWrapper).
 StoredPair stacked(const MadeAdapter& made, size_t first) {
   const auto count = static_cast<size_t>(made.pairs[first].module->stacked());
   if (count == 1) return made.stored[first];
@@ -74,7 +74,7 @@ AdapterReport write_adapter(const std::filesystem::path& folder, const ModelConf
   const MadeAdapter made = make_adapter(config, changes, options, kPeft);
   AdapterReport report = made.report();
   std::vector<TensorSource> sources;
-  std::vector<StoredPair> written;  // which the sources borrow
+  std::vector<StoredPair> written;  // the sources borrow their memory
   for (size_t i = 0; i < made.pairs.size(); i += static_cast<size_t>(made.pairs[i].module->stacked())) {
     const std::string name = cat(kAdapterPrefix, made.pairs[i].module->name_in_file());
     const StoredPair& pair = written.emplace_back(stacked(made, i));

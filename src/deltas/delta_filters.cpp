@@ -11,15 +11,15 @@
 namespace lancet {
 namespace {
 
-/// Returns the matrix in f64, with no more rows than columns.
+/// Returns the matrix or its transpose in f64, with at most as many rows as columns.
 Tensor wide(const Tensor& matrix) {
   const Tensor precise = matrix.to(at::kDouble);
   return matrix.size(0) <= matrix.size(1) ? precise : precise.t();
 }
 
-/// Multiplies the rows with each other. The product's eigenvalues are the squares of the matrix's singular values, the
-/// large ones of which are all that is asked for: a decomposition of the matrix itself takes a minute for 4096 x 14336,
-/// on GPUs more.
+/// Returns the inner products of the rows. Their eigenvalues are the squares of the matrix's singular values, of which
+/// only the large ones are needed. A decomposition of the matrix itself takes a minute for 4096 x 14336, and longer on
+/// GPUs.
 Tensor inner_products(const Tensor& matrix_SL) { return torch::matmul(matrix_SL, matrix_SL.t()); }
 
 }  // namespace
@@ -78,7 +78,7 @@ Tensor restrain_spectrum(const Tensor& base, const Tensor& change, double log_ba
   const Tensor s_K = squares_S.narrow(0, squares_S.size(0) - above, above).sqrt();
   const Tensor u_SK = u_SS.narrow(1, u_SS.size(1) - above, above);
   const Tensor restrained_K = (s_K.log() - std::log(limit)) / std::log(log_base) + limit;
-  // only what is above the limit changes: the rest keeps its bits
+  // only the singular values above the limit change: the rest keeps its bits
   const Tensor restrained_SL =
       change_SL + torch::matmul(u_SK * ((restrained_K - s_K) / s_K), torch::matmul(u_SK.t(), change_SL));
   return change.size(0) <= change.size(1) ? restrained_SL : restrained_SL.t();

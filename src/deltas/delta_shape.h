@@ -1,4 +1,4 @@
-// Which changes a weight can have.
+// Checks which changes fit a weight.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace lancet {
 
-/// Whether it is a change of floating-point numbers of a weight of that shape.
+/// Whether the delta has floating-point numbers and fits a weight of that shape.
 bool fits_weight(const WeightDelta& delta, const std::vector<int64_t>& shape);
 
 }  // namespace lancet

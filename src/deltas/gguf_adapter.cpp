@@ -15,11 +15,12 @@ namespace {
 
 constexpr AdapterReader kLlamaCpp{"llama.cpp", why_no_gguf};
 
-/// The rows of a module's outputs in the order that llama.cpp's model has them in.
+/// Returns the rows of a module's outputs in the order of llama.cpp's model.
 Tensor reordered_rows(const ModelConfig& config, const GgufFamily& family, const LinearModule& module,
                       const Tensor& left_OR) {
-  if (module.parts.size() > 1 && config.gated_attention) return left_OR;  // queries and gates head by head there too
-  if (module.parts.size() > 1) {  // one weight after the other, also where the file has them head by head
+  // llama.cpp, too, has queries and gates head by head
+  if (module.parts.size() > 1 && config.gated_attention) return left_OR;
+  if (module.parts.size() > 1) {  // one weight after another, even if the file has them head by head
     std::vector<Tensor> parts;
     for (const ModulePart& part : module.parts) parts.push_back(left_of_part(module, part, left_OR));
     return torch::cat(parts, 0);
@@ -30,15 +31,15 @@ Tensor reordered_rows(const ModelConfig& config, const GgufFamily& family, const
   return left_OR.unflatten(0, {heads, 2, -1}).transpose(1, 2).flatten(0, 2).contiguous();
 }
 
-/// Factors of one tensor of the model.
+/// The factors of one tensor of the model.
 struct GgufPair {
   std::string name = {};
-  Tensor a = {};  ///< [r, in]; of experts [experts, r, in]
-  Tensor b = {};  ///< [out, r]; of experts [experts, out, r]
+  Tensor a = {};  ///< [r, in]; with experts [experts, r, in]
+  Tensor b = {};  ///< [out, r]; with experts [experts, out, r]
   bool changes = false;
 };
 
-/// A module of which llama.cpp's files have a tensor for each part.
+/// Returns the pairs of a module for which llama.cpp's files have a tensor for each part.
 std::vector<GgufPair> pairs_of_parts(const ModelConfig& config, const AdapterPair& pair, const StoredPair& stored) {
   std::vector<GgufPair> pairs;
   for (const ModulePart& part : pair.module->parts)

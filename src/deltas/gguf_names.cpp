@@ -74,15 +74,15 @@ constexpr GgufFamily kGgufFamilies[] = {
     {"Glm4MoeLiteForCausalLM", "deepseek2"},
     {"YoutuForCausalLM", "deepseek2"}};
 
-/// Returns llama.cpp's name for a layer's matrix. The first one's kind says which it is where several weights share it.
-/// Empty: none is known.
+/// Returns llama.cpp's name for a layer's matrix; empty if none is known. If several weights share a matrix, `kind` is
+/// that of the first one.
 std::string_view stem_of(const ModelConfig& config, WeightKind kind, bool is_fused) {
   switch (kind) {
     case WeightKind::kQuery:
       if (config.latent.query_rank > 0) return "attn_q_b";
       return is_fused && !config.gated_attention ? "attn_qkv" : "attn_q";
     case WeightKind::kAttnGate:
-      return "attn_q";  // gates lie with the queries, head by head
+      return "attn_q";  // gates are stored with the queries, head by head
     case WeightKind::kQueryDown:
       return "attn_q_a";
     case WeightKind::kKeyValueDown:
@@ -94,7 +94,7 @@ std::string_view stem_of(const ModelConfig& config, WeightKind kind, bool is_fus
     case WeightKind::kAttnOut:
       return "attn_output";
     case WeightKind::kGate:
-      return is_fused ? "ffn_up" : "ffn_gate";  // gate and up in one have the name of the latter
+      return is_fused ? "ffn_up" : "ffn_gate";  // a fused gate and up projection has the name of up
     case WeightKind::kUp:
       return "ffn_up";
     case WeightKind::kDown:
@@ -135,7 +135,7 @@ double gguf_factor(const ModelConfig& config, WeightKind kind) {
     case WeightKind::kQuery:
     case WeightKind::kValue:
       return config.attention_in_scale;
-    case WeightKind::kKey:  // the scale of scores has the keys' factor
+    case WeightKind::kKey:  // the factor of the attention scores is put into the keys
       return config.attention_in_scale * config.attention_scale * std::sqrt(static_cast<double>(config.head_dim));
     case WeightKind::kAttnOut:
       return config.recurrence.attention_factor;

@@ -1,4 +1,4 @@
-// What llama.cpp calls a family and its matrices.
+// The names of families and their matrices in llama.cpp.
 #pragma once
 
 #include <string>
@@ -9,14 +9,15 @@
 namespace lancet {
 
 struct GgufFamily {
-  std::string_view architecture;  ///< config.json's
+  std::string_view architecture;  ///< architecture in config.json
   std::string_view name;          ///< general.architecture
-  /// Whether queries and keys lie with the two halves of each head interleaved.
+  /// Whether the two halves of each head of queries and keys are interleaved.
   bool interleaves_heads = false;
-  std::string_view name_with_experts = {};    ///< name of models with experts, where it is another
-  std::string_view name_without_mixers = {};  ///< likewise of models of which no layer has a recurrent mixer
-  bool splits_gates_and_ups = false;          ///< gate and up of one tensor are two there
-  bool folds_factors = false;                 ///< weights have the factors of what they give
+  std::string_view name_with_experts = {};  ///< other name of models with experts, if there is one
+  /// Another name of models in which no layer has a recurrent mixer, if there is one.
+  std::string_view name_without_mixers = {};
+  bool splits_gates_and_ups = false;  ///< llama.cpp has two tensors for a fused gate and up projection
+  bool folds_factors = false;         ///< llama.cpp's weights contain the factors of their outputs
 };
 
 /// Throws: ConfigError for a family that llama.cpp does not have.
@@ -25,14 +26,14 @@ const GgufFamily& gguf_family(const ModelConfig& config);
 /// Returns general.architecture.
 std::string_view gguf_architecture(const ModelConfig& config);
 
-/// The name of a module's tensor, or with `part` of that part's own: "blk.3.ffn_down.weight", of experts
-/// "blk.3.ffn_down_exps.weight".
+/// Returns the name of a module's tensor, or with `part` the name of that part's own tensor: "blk.3.ffn_down.weight",
+/// for experts "blk.3.ffn_down_exps.weight".
 std::string gguf_name(const ModelConfig& config, const LinearModule& module, const ModulePart* part = nullptr);
 
-/// What the file's weight is multiplied by there.
+/// Returns the factor between llama.cpp's weight and the file's.
 double gguf_factor(const ModelConfig& config, WeightKind kind);
 
-/// Why no pair of llama.cpp changes the weight; empty: one does.
+/// Returns why no pair of llama.cpp can change the weight; empty if one can.
 std::string why_no_gguf(const ModelConfig& config, const WeightSpec& spec);
 
 }  // namespace lancet

@@ -27,7 +27,7 @@ fs::path changes_file(const fs::path& folder) { return folder / "changes.safeten
 
 SealedFile open_changes(const fs::path& folder) { return SealedFile::open(changes_file(folder), kChangesFormat); }
 
-/// Collective: root's tensors on every rank's host.
+/// Collective. Sends root's tensors to the host of every rank.
 NamedTensors share(NamedTensors named, Communicator& communicator) {
   std::vector<std::string> names;
   for (const auto& [name, tensor] : named) names.push_back(name);
@@ -101,7 +101,7 @@ void check_fact(const SealedFile& file, std::string_view what, const std::string
                           file.fact(fact), ": go on with the job that wrote it, or without a state"));
 }
 
-/// Returns the tensor as whole numbers, which compare by their bits.
+/// Returns the tensor as whole numbers of the same bits, for exact comparison.
 Tensor bits_of(const Tensor& tensor) {
   return tensor.view(tensor.element_size() == 8 ? at::kLong : tensor.element_size() == 4 ? at::kInt : at::kShort);
 }
@@ -198,7 +198,7 @@ NamedTensors to_named(const std::vector<WeightChanges>& changes, const ModelConf
   return named;
 }
 
-/// The inverse of to_named. Throws: CheckpointError for what it cannot have made.
+/// The inverse of to_named(). Throws: CheckpointError for tensors that it cannot have made.
 std::vector<WeightChanges> to_changes(const NamedTensors& named, const ModelConfig& config) {
   std::map<std::string, WeightSpec> specs;
   for (const WeightSpec& spec : weight_table(config)) specs[spec.name] = spec;

@@ -12,12 +12,12 @@
 namespace lancet {
 namespace {
 
-/// Eigenvalues of a Gram matrix below this share of the largest have lost digits: their directions are looked for again
-/// in what is left.
+/// Eigenvalues of a Gram matrix below this share of the largest have lost digits. Their directions are computed again
+/// from the remaining matrix.
 constexpr double kTrustedShare = 1e-10;
-/// Bounds of noise hold on average; the largest of few singular values lies up to this much above.
+/// Bounds of noise hold on average. The largest of few singular values can be above them by this factor.
 constexpr double kAboveAverage = 1.1;
-/// Rows that are looked at together where only sums are wanted.
+/// The number of rows that are processed together if only sums are needed.
 constexpr int64_t kRowsAtOnce = 1024;
 
 Tensor difference(const Tensor& before, const Tensor& after) {
@@ -28,15 +28,15 @@ Tensor difference(const Tensor& before, const Tensor& after) {
   return change;
 }
 
-/// u diag(values) vh of a wide matrix.
+/// The product u diag(values) vh of a wide matrix.
 struct FoundDirections {
   std::vector<Tensor> left = {};    ///< [rows, k] each, orthonormal columns
-  std::vector<Tensor> right = {};   ///< [k, columns], rows as long as the values
+  std::vector<Tensor> right = {};   ///< [k, columns], rows that are as long as the values
   std::vector<Tensor> values = {};  ///< [k]
   int64_t count = 0;
 };
 
-/// Takes the trusted directions out of `rest`.
+/// Removes the trusted directions from `rest`.
 void take_directions(Tensor& rest, FoundDirections& found) {
   const auto [squares, vectors] = at::linalg_eigh(rest.mm(rest.t()));
   const double largest = squares[-1].item<double>();
@@ -52,11 +52,11 @@ void take_directions(Tensor& rest, FoundDirections& found) {
   found.count += trusted;
 }
 
-/// The step between neighbours of each number in `type`, f64.
+/// Returns the distance between neighbouring numbers of `type` at each number, f64.
 Tensor steps_of(const Tensor& numbers, at::ScalarType type) {
   struct Format {
-    int64_t bits;      ///< bits of the mantissa, as stored
-    int64_t smallest;  ///< exponent of normal numbers
+    int64_t bits;      ///< number of stored bits of the mantissa
+    int64_t smallest;  ///< smallest exponent of normal numbers
   };
   const Format format = type == at::kBFloat16 ? Format{7, -126}
                         : type == at::kHalf   ? Format{10, -14}
@@ -67,9 +67,9 @@ Tensor steps_of(const Tensor& numbers, at::ScalarType type) {
   return at::exp2((normal - format.bits).to(at::kDouble));
 }
 
-/// The largest singular value that rounding explains: of independent errors its mean is at most the root of the largest
-/// row's sum of variances plus that of the largest column's. An error is spread evenly over a step, or it is what kept
-/// a number from changing at all, and so no row has more of it than was changed.
+/// Returns the largest singular value that rounding can explain. For independent errors its mean is at most the root of
+/// the largest row's sum of variances plus that of the largest column's. An error is either uniform over a step, or is
+/// the reason why a number did not change at all, so no row has more error than change.
 double rounding_noise(const Tensor& change, const Tensor& after, at::ScalarType type) {
   Tensor columns = torch::zeros({change.size(1)}, change.options());
   double largest_row = 0;
@@ -84,8 +84,8 @@ double rounding_noise(const Tensor& change, const Tensor& after, at::ScalarType 
   return kAboveAverage * (std::sqrt(largest_row) + std::sqrt(largest_column));
 }
 
-/// Returns the largest singular value that white noise explains, in a matrix with fewer directions of change than half
-/// of its shorter side.
+/// Returns the largest singular value that white noise can explain, if the change has fewer directions than half of the
+/// matrix's shorter side.
 double noise_by_spectrum(const std::vector<double>& values, int64_t rows, int64_t columns) {
   const int64_t shorter = std::min(rows, columns);
   const auto middle = static_cast<size_t>(shorter / 2);

@@ -34,7 +34,7 @@ Tensor copy_as(const Tensor& tensor, at::ScalarType dtype) {
   return tensor.to(dtype, /*non_blocking=*/false, /*copy=*/true);
 }
 
-/// An edited weight is no longer finite in `dtype`, which is what `what` says of it.
+/// Describes an edited weight that is not finite in `dtype`. `what`: how the message calls it.
 NumericError out_of_range(const std::string& name, const WeightTransaction::Entry& entry, at::ScalarType dtype,
                           std::string_view what) {
   if (!entry.base.isfinite().all().item<bool>())
@@ -114,7 +114,7 @@ const WeightDelta& WeightTransaction::apply(WeightId id, WeightDelta delta) {
   check_device(change, device, name + ": delta");
   if (change.sizes() != current.sizes())
     throw std::logic_error(cat(name, ": delta: expected ", current.sizes(), ", got ", change.sizes()));
-  // also where every entry is finite, but their squares are not
+  // this also finds finite entries whose squares are not finite
   if (const double size = change.norm().item<double>(); !std::isfinite(size))
     throw NumericError(cat(
         name, ": the computed change has the norm ", size, ": nothing is changed. Lower the rate ",

@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 constexpr const char* kDiffRecord = "diff.json";
 constexpr OutputKind kDiffOutput{"diff", kDiffRecord, "lancet-diff-"};
 
-/// Returns config.json's first level, by name.
+/// Returns the first level of config.json, by name.
 std::map<std::string, std::string> keys_of(const Checkpoint& checkpoint) {
   std::map<std::string, std::string> keys;
   try {
@@ -52,7 +52,7 @@ std::vector<DifferentKey> different_keys(const Checkpoint& before, const Checkpo
   return different;
 }
 
-/// Returns, by name, the text of what goes with the weights, without what is compared otherwise.
+/// Returns the texts of the files beside the weights, by name, except files that are compared in another way.
 std::map<std::string, std::string> side_files(const Checkpoint& checkpoint) {
   std::map<std::string, std::string> files;
   for (const auto& file : checkpoint.side_files()) {
@@ -77,7 +77,7 @@ std::vector<DifferentFile> different_files(const Checkpoint& before, const Check
   return different;
 }
 
-/// What an expert's factors are in the weight of all experts: zeros for the others.
+/// Returns an expert's factors as a change of the weight of all experts, with zeros for the others.
 LowRankDelta in_whole_weight(const ModelConfig& config, const DifferentWeight& weight, const LowRankDelta& own) {
   const WeightSpec whole = weight_spec(config, weight.id);
   if (whole.stored.tensors.size() == 1) return own;
@@ -105,7 +105,7 @@ class DiffRun {
     check_folder();
     open();
     OutputLock lock(job_.out, kDiffOutput);
-    check_folder();  // again: another run may have ended before the lock, or a killed one been made good
+    check_folder();  // again: meanwhile another run may have ended, or a killed run's output may have been repaired
     OutputFolder folder(job_.out, job_.if_exists, kDiffOutput);
     compare();
     write(folder.staging());
@@ -195,7 +195,7 @@ class DiffRun {
     report_.different.push_back(std::move(weight));
   }
 
-  /// Keeps the directions that are written; of the rest nothing stays in memory.
+  /// Keeps only the directions that are written, to save memory.
   void keep_factors(DifferentWeight& weight) {
     weight.lost_norm = weight.size.norm;
     weight.left_out = why_not_in_adapter(before_->config(), weight.id);

@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The edits of a journal that hold, in order.
+/// The edits of a journal that are still valid, in order.
 class Facts {
  public:
   explicit Facts(const Journal& journal) {
@@ -36,7 +36,7 @@ class Facts {
     return std::nullopt;
   }
 
-  /// nullopt: superseded.
+  /// nullopt: a later edit replaced it.
   const std::vector<std::optional<EditRequest>>& edits() const { return edits_; }
   size_t superseded() const { return superseded_; }
 

@@ -12,7 +12,7 @@
 namespace lancet {
 namespace {
 
-/// Each expert's matrix as a weight of its own.
+/// Returns the matrix of each expert as a weight of its own.
 std::vector<WeightSpec> parts_of(const WeightSpec& whole) {
   const size_t count = whole.stored.tensors.size();
   if (count == 1) return {whole};

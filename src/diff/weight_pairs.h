@@ -1,4 +1,4 @@
-// The weights that two checkpoints have in common, and their numbers.
+// The weights that two checkpoints both have, and their numbers.
 #pragma once
 
 #include <map>
@@ -10,7 +10,7 @@
 
 namespace lancet {
 
-/// A checkpoint that is compared.
+/// One of the two checkpoints to compare.
 class ComparedModel {
  public:
   /// Throws: CheckpointError.
@@ -18,18 +18,18 @@ class ComparedModel {
 
   const Checkpoint& checkpoint() const { return checkpoint_; }
   const ModelConfig& config() const { return config_; }
-  /// Returns the weights in model order; each expert's part of a weight is one of its own.
+  /// Returns the weights in model order. Each expert's part of a weight is a weight of its own.
   const std::vector<WeightSpec>& weights() const { return weights_; }
-  /// `expert`: 0 for weights without experts. nullptr: the model has no such weight.
+  /// `expert`: 0 for weights without experts. Returns nullptr if the model has no such weight.
   const WeightSpec* find(WeightId id, size_t expert) const;
 
-  /// A hash of type, shape and bytes of all that the weight is read from.
+  /// Returns a hash of the type, shape and bytes of everything from which the weight is read.
   std::string content(const WeightSpec& spec);
-  /// Its numbers in its own shape, in the stored type or, unpacked, in f32.
+  /// Returns the weight's numbers in its own shape, in the stored type, or in f32 if the weight is quantised.
   Tensor read(const WeightSpec& spec, at::Device device) const;
-  /// "BF16", or how it is quantised.
+  /// Returns "BF16", or the name of the quantisation.
   std::string type_name(const WeightSpec& spec) const;
-  /// Names of tensors that no weight is read from.
+  /// Returns the names of tensors that belong to no weight.
   std::vector<std::string> other_tensors() const;
 
  private:
@@ -37,7 +37,7 @@ class ComparedModel {
   ModelConfig config_;
   std::vector<WeightSpec> weights_;
   std::map<std::pair<WeightId, size_t>, size_t> place_of_;
-  std::map<std::string, std::string> content_;  ///< hash of each stored tensor that was asked for
+  std::map<std::string, std::string> content_;  ///< hashes of the stored tensors that were needed so far
 };
 
 }  // namespace lancet

@@ -8,12 +8,13 @@
 namespace lancet {
 namespace {
 
-constexpr int64_t kPieceBytes = int64_t{64} << 20;  ///< bytes a rank and buffer: a collective's need beside its tensor
+/// Bytes for each rank and buffer: the memory of a collective in addition to its tensor.
+constexpr int64_t kPieceBytes = int64_t{64} << 20;
 
 void all_to_all(c10d::Backend& backend, Tensor& received, Tensor& sent, std::chrono::milliseconds timeout) {
   c10d::AllToAllOptions options;
   options.timeout = timeout;
-  std::vector<int64_t> equal_parts;  // empty: as many as there are ranks
+  std::vector<int64_t> equal_parts;  // empty: as many equal parts as ranks
   backend.alltoall_base(received, sent, equal_parts, equal_parts, options)->wait();
 }
 
@@ -34,7 +35,8 @@ void sum_in_rank_order(c10d::Backend& backend, Tensor& tensor, std::chrono::mill
   const int64_t size = backend.getSize();
   const Tensor whole = tensor.contiguous();
   const Tensor flat = whole.view(-1);
-  const int64_t most = std::max<int64_t>(1, kPieceBytes / flat.element_size() / size);  // a rank's part of a piece
+  // number of elements in a rank's part of a piece
+  const int64_t most = std::max<int64_t>(1, kPieceBytes / flat.element_size() / size);
   for (int64_t begin = 0; begin < flat.numel(); begin += size * most) {
     const int64_t length = std::min(size * most, flat.numel() - begin);
     const int64_t part = (length + size - 1) / size;

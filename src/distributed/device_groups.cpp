@@ -16,7 +16,7 @@
 namespace lancet {
 namespace {
 
-/// Variables that torch reads when a group is made.
+/// Variables that torch reads when it makes a group.
 constexpr std::array<std::pair<const char*, const char*>, 4> kEnvironmentOfGroups{
     {{"TORCH_NCCL_BLOCKING_WAIT", "1"},
      {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "0"},
@@ -49,7 +49,7 @@ c10::intrusive_ptr<c10d::Backend> make_nccl_group(const c10::intrusive_ptr<c10d:
 }
 
 DeviceGroups::~DeviceGroups() {
-  // abort, not shutdown: shutdown waits for operations, which after a failure never end
+  // abort, not shutdown: shutdown waits for operations, which never end after a failure
   for (auto& [devices, group] : groups_) static_cast<c10d::ProcessGroupNCCL&>(*group).abort();
 }
 

@@ -1,4 +1,5 @@
-// NCCL groups of a job's ranks: one for every set of devices that a collective's tensors lie on, made when first used.
+// NCCL groups of a job's ranks. There is one for every set of devices that have a collective's tensors. It is made when
+// it is first used.
 #pragma once
 
 #include <chrono>
@@ -13,7 +14,8 @@
 
 namespace lancet {
 
-/// The GPU's own identity, which no numbering of a process changes; empty for what NCCL cannot reach.
+/// Returns the GPU's own identity, which does not depend on how a process numbers GPUs; empty for devices that NCCL
+/// does not support.
 std::string nccl_identity(at::Device device);
 
 /// Sets the process's environment for groups. To be called before any thread is started that makes one, of Gloo or
@@ -24,8 +26,8 @@ std::string nccl_identity(at::Device device);
 ///   of its lock (2.11, FlightRecorderDetail.hpp): ranks that are threads would crash there.
 void set_environment_of_groups();
 
-/// A group of its own. `store`: not shared with another group. `timeout`: of each operation.
-/// Throws: std::logic_error before set_environment_of_groups(); c10::Error.
+/// Makes a group. `store`: not shared with another group. `timeout`: of each operation. Throws: std::logic_error before
+/// set_environment_of_groups(); c10::Error.
 c10::intrusive_ptr<c10d::Backend> make_nccl_group(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                                                   std::chrono::milliseconds timeout);
 
@@ -37,8 +39,8 @@ class DeviceGroups {
   DeviceGroups(const DeviceGroups&) = delete;
   DeviceGroups& operator=(const DeviceGroups&) = delete;
 
-  /// Collective. The group of these devices, by rank; null when NCCL cannot serve them: one is no GPU, or two ranks
-  /// share one.
+  /// Collective. Returns the group of these devices (by rank); null if NCCL cannot serve them because one is not a GPU,
+  /// or two ranks share one.
   c10d::Backend* group_of(std::span<const std::string> identities, std::chrono::milliseconds timeout);
 
  private:

@@ -1,4 +1,4 @@
-// Faults on purpose, for tests of what happens to a job when a rank fails, dies or stalls.
+// Deliberate faults, for tests of what happens to a job when a rank fails, dies or hangs.
 #pragma once
 
 #include <cstdint>
@@ -6,10 +6,10 @@
 
 namespace lancet {
 
-/// LANCET_FAULT=list names every stage on stderr. Where the environment says
-/// LANCET_FAULT=rank=R,stage=S,do=throw|kill|stall and this is rank R at the beginning of stage S: throws NumericError,
-/// ends the process with SIGKILL, or never returns. Does nothing when it is not set. Throws: ConfigError when it is set
-/// to something else.
+/// With LANCET_FAULT=list, prints the name of every stage on stderr. With
+/// LANCET_FAULT=rank=R,stage=S,do=throw|kill|stall, and if this is rank R at the beginning of stage S: throws
+/// NumericError, ends the process with SIGKILL, or never returns. Has no effect if the variable is not set. Throws:
+/// ConfigError if it has another value.
 void inject_fault(int64_t rank, const std::string& stage);
 
 }  // namespace lancet

@@ -11,7 +11,7 @@
 namespace lancet {
 namespace {
 
-/// The local end of a datagram socket that is connected to `target`; empty when there is no way.
+/// Returns the local end of a datagram socket that is connected to `target`; empty if there is no route.
 std::string local_end(const addrinfo& target) {
   const int descriptor = ::socket(target.ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (descriptor < 0) return {};

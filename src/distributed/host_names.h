@@ -1,4 +1,4 @@
-// What this host is called, and where others reach it.
+// This host's name, and the address at which others reach it.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,11 @@ namespace lancet {
 
 std::string host_name();
 
-/// The address of this host on the way to `address`:`port`; nothing is sent. `address` itself where there is no way.
+/// Returns the address of this host on the route to `address`:`port`, without sending anything; `address` itself if
+/// there is no route.
 std::string address_towards(const std::string& address, int64_t port);
 
-/// 127.0.0.0/8, ::1 and localhost.
+/// Whether it is in 127.0.0.0/8, or ::1 or localhost.
 bool is_loopback(const std::string& address);
 
 }  // namespace lancet

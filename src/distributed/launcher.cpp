@@ -26,15 +26,16 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr milliseconds kOutputPoll{50};
-/// Time that the other ranks have to hear of a failure, say so and clean up; then the time between SIGTERM and SIGKILL.
+/// The time that the other ranks have to notice a failure, report it and clean up; then the time between SIGTERM and
+/// SIGKILL.
 constexpr milliseconds kOwnWay{2500};
 constexpr milliseconds kKillAfter{1500};
 
 volatile std::sig_atomic_t caught_signal = 0;
 void note_signal(int signal) { caught_signal = signal; }
 
-/// SIGINT, SIGTERM and SIGHUP are noted while this lives, but for those that are ignored (nohup); a terminal that is
-/// closed is no reason to end.
+/// Notes SIGINT, SIGTERM and SIGHUP while it exists, except signals that are ignored (nohup). A closed terminal does
+/// not end the job.
 class SignalNotes {
  public:
   SignalNotes() {
@@ -80,11 +81,11 @@ Place parse_place(const LaunchOptions& options) {
   if (colon == 0 || port < 1 || port > 65535 || *end != '\0')
     throw ConfigError(cat("--master: '", options.master, "': expected HOST:PORT, the same on every host: where host 0 ",
                           "is reached by the others, and a free port there"));
-  if (options.nodes == 1) return {.port = port};  // all ranks are here: nobody else has to reach them
+  if (options.nodes == 1) return {.port = port};  // all ranks are on this host, so nobody else has to reach them
   return {options.master.substr(0, colon), port};
 }
 
-/// What the job's ranks, and nobody else, know.
+/// Returns a text that only the job's ranks know.
 std::string job_secret(const LaunchOptions& options) {
   const Environment environment = process_environment();
   const auto given = environment.find(kSecretVariable);
@@ -145,7 +146,7 @@ class Launch {
     set["TORCHELASTIC_RESTART_COUNT"] = "0";
     set["LANCET_RANK_LOG"] = command.log.string();
     set[kSecretVariable] = secret_;
-    // The cores are shared out: threads of several ranks on one core would wait for each other.
+    // shares the cores, because threads of several ranks on one core would wait for each other
     set.try_emplace("OMP_NUM_THREADS", std::to_string(std::max<int64_t>(1, usable_cores() / options_.local_ranks)));
     ranks_.emplace_back(rank, command, rank == 0 ? Echo::kTerminal : Echo::kNone);
   }
@@ -161,20 +162,20 @@ class Launch {
     first.echo();
   }
 
-  /// The board, where the store is served here, or can be reached by now.
+  /// Returns the board if the store is served here, or can be reached now.
   RankBoard* board() {
     if (board_) return &*board_;
     const std::string attempt = "lancet-launch.0";
     try {
       LaunchInfo info;
-      info.rank = -1;  // no rank: a client of the store
+      info.rank = -1;  // this is no rank, but a client of the store
       info.address = place_.address;
       info.port = place_.port;
       const auto store = served_.store ? served_.store : open_store(info, milliseconds(1000));
       board_.emplace(attempt_store(store, attempt, secret_));
       return &*board_;
     } catch (const std::exception&) {
-      return nullptr;  // what is known without the others has to do
+      return nullptr;  // then the launcher goes on with what it knows
     }
   }
 
@@ -190,7 +191,7 @@ class Launch {
   void note_end(RankProcess& rank, int status) {
     rank.echo();
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return;
-    if (ending_since_ && WIFSIGNALED(status) && signalled_) return;  // ended by this launcher
+    if (ending_since_ && WIFSIGNALED(status) && signalled_) return;  // this launcher ended it
     if (!ending_since_) ending_since_ = Clock::now();
     const int code = WIFSIGNALED(status) ? static_cast<int>(ExitCode::kCollective) : WEXITSTATUS(status);
     if (WIFSIGNALED(status)) {
@@ -202,12 +203,13 @@ class Launch {
     } else if (code != static_cast<int>(ExitCode::kCollective)) {
       record({rank.rank(), host_name(), last_stage(rank.rank()), cat("ended with exit code ", code), code}, rank.log());
     } else if (!first_) {
-      outcome_.code = ExitCode::kCollective;  // another one's failure; which, may still come
+      // it follows from the failure of another rank, which may still be reported
+      outcome_.code = ExitCode::kCollective;
       kill_culprit();
     }
   }
 
-  /// The first failure that is nobody else's fault.
+  /// Records the first failure that does not follow from another one.
   void record(const RankFailure& failure, const std::filesystem::path& log) {
     if (first_) return;
     first_ = failure;
@@ -218,7 +220,7 @@ class Launch {
     }
   }
 
-  /// A rank that the others ended for does not end by itself when it is stuck or stopped.
+  /// Kills a rank because of which the others ended: it does not end by itself if it hangs or is stopped.
   void kill_culprit() {
     const std::optional<RankFailure> published = published_failure();
     if (!published || published->exit_code != static_cast<int>(ExitCode::kCollective)) return;
@@ -244,7 +246,7 @@ class Launch {
       words_before_ = ranks_.front().n_error_bytes();
       ending_since_ = Clock::now() - kOwnWay;
     } else if (signalled_) {
-      for (const RankProcess& rank : ranks_) rank.send(SIGKILL);  // asked for a second time
+      for (const RankProcess& rank : ranks_) rank.send(SIGKILL);  // the user asked a second time
     }
     caught_signal = 0;
   }
@@ -254,7 +256,7 @@ class Launch {
     const auto waited = Clock::now() - *ending_since_;
     if (waited >= kOwnWay && !signalled_) {
       signalled_ = true;
-      // a rank says what it keeps of the work as if the user had stopped it
+      // a rank then says what it keeps of the work, as if the user had stopped it
       for (const RankProcess& rank : ranks_)
         rank.send(outcome_.interrupted_by != 0 ? outcome_.interrupted_by : SIGTERM);
     }
@@ -262,11 +264,11 @@ class Launch {
       for (const RankProcess& rank : ranks_) rank.send(SIGKILL);
   }
 
-  /// Code and message of the first failure, which may be one of another host, or be known to the ranks alone.
+  /// Takes code and message of the first failure. It may be on another host, or only the ranks may know it.
   void adopt_cause() {
     std::optional<RankFailure> cause = first_;
     if (first_ || outcome_.code != ExitCode::kOk) {
-      // what a rank says of itself is more than its exit code, but of one that was killed others know less
+      // A rank's own message says more than its exit code. About a rank that was killed, the others know less.
       const std::optional<RankFailure> published = published_failure();
       if (published && !(by_signal_ && first_->rank == published->rank)) cause = published;
     }
@@ -276,7 +278,8 @@ class Launch {
     if (first_ && first_->rank == cause->rank) outcome_.failure += cat("; its log: ", first_log_.string());
   }
 
-  /// The store lives until the ranks of all hosts need it no more, nor, after a failure, the other hosts' launchers.
+  /// Keeps the store until the ranks of all hosts no longer need it, and after a failure until the other hosts'
+  /// launchers no longer need it.
   void let_others_leave() {
     if (options_.nodes == 1) return;
     const bool has_failed = outcome_.code != ExitCode::kOk;
@@ -286,7 +289,7 @@ class Launch {
       const int64_t users = world() + (has_failed ? options_.nodes - 1 : 0);
       board()->wait_until_left(users, has_failed ? JobEnd::kFailed : JobEnd::kDone);
     } catch (const std::exception&) {
-      // the store is gone: nobody can need it
+      // the store is gone, so nobody needs it
     }
   }
 
@@ -301,7 +304,7 @@ class Launch {
   std::optional<Clock::time_point> ending_since_;
   bool by_signal_ = false;  ///< the first failure
   bool signalled_ = false;
-  int64_t words_before_ = 0;  ///< first rank's bytes on stderr when the launcher was interrupted
+  int64_t words_before_ = 0;  ///< bytes that the first rank had written to stderr when the launcher was interrupted
   LaunchOutcome outcome_;
 };
 

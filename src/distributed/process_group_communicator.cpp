@@ -17,10 +17,10 @@
 namespace lancet {
 namespace {
 
-/// A rank may rightly wait for hours while another works: not the transport decides what is a stall.
+/// A rank may have to wait for hours while another one works, so the transport must not decide that it hangs.
 constexpr std::chrono::milliseconds kUnlimited = std::chrono::hours(24 * 365);
 
-/// Tells apart what ranks are about to do together (FNV-1a).
+/// Returns a number that distinguishes the operations that ranks begin together (FNV-1a).
 int64_t fingerprint(std::string_view operation) {
   uint64_t hash = 0xcbf29ce484222325ULL;
   for (const char byte : operation) hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3ULL;
@@ -48,7 +48,7 @@ class Waiting {
 };
 
 c10::intrusive_ptr<c10d::Backend> connect(const c10::intrusive_ptr<c10d::Store>& store, const GroupOptions& options) {
-  std::signal(SIGPIPE, SIG_IGN);  // Gloo writes to connections that a peer may have closed: an error, not the end
+  std::signal(SIGPIPE, SIG_IGN);  // makes a write to a closed connection an error instead of the end of the process
   auto gloo = c10d::ProcessGroupGloo::Options::create();
   gloo->devices.push_back(options.interface.empty()
                               ? c10d::ProcessGroupGloo::createDeviceForHostname(options.address)
@@ -64,7 +64,7 @@ c10::intrusive_ptr<c10d::Backend> connect(const c10::intrusive_ptr<c10d::Store>&
   }
 }
 
-/// What a rank says of its tensor before a collective touches it.
+/// Returns what a rank says about its tensor before a collective begins.
 std::string tensor_header(const Tensor& tensor, at::Device device) {
   const std::string identity = nccl_identity(device);
   if (!tensor.defined()) return identity + "\n";
@@ -80,7 +80,7 @@ std::vector<std::string> identities_of(const std::vector<std::string>& headers) 
   return identities;
 }
 
-/// The tensor that `description` describes, without values.
+/// Returns a tensor of the described shape and type, without values.
 Tensor empty_like_described(const std::string& description, at::Device device) {
   std::istringstream in(description);
   int type = 0;
@@ -91,7 +91,7 @@ Tensor empty_like_described(const std::string& description, at::Device device) {
   return torch::empty(shape, torch::TensorOptions(static_cast<at::ScalarType>(type)).device(device));
 }
 
-/// Tag of messages between two ranks.
+/// The tag of messages between two ranks.
 constexpr int kMessageTag = 1;
 
 void send_bytes(c10d::Backend& group, int64_t rank, Tensor bytes) {
@@ -118,7 +118,7 @@ ProcessGroupCommunicator::ProcessGroupCommunicator(const c10::intrusive_ptr<c10d
     : options_(std::move(options)),
       gloo_(connect(store, options_)),
       device_groups_(store, options_.rank, options_.size) {
-  barrier();  // a rank that left before would break the others' connecting
+  barrier();  // if a rank left earlier, the others could not finish connecting
 }
 
 ProcessGroupCommunicator::~ProcessGroupCommunicator() = default;
@@ -150,7 +150,7 @@ std::vector<std::string> ProcessGroupCommunicator::exchange(std::string_view ope
   int64_t first_failed = -1;
   for (int64_t rank = size() - 1; rank >= 0; --rank)
     if (head(rank, 2) != 0 && rank != options_.rank) first_failed = rank;
-  const bool tells_failure = has_failed != 0 || first_failed >= 0;  // by whatever collective the others came
+  const bool tells_failure = has_failed != 0 || first_failed >= 0;  // whatever collective the other ranks are in
   for (int64_t rank = 0; rank < size() && !tells_failure; ++rank)
     if (head(rank, 0) != own[0].item<int64_t>())
       throw CollectiveError(cat("the ranks are out of step: rank ", rank, " is not at '", operation, "', where rank ",

@@ -1,5 +1,5 @@
-// The ranks of a job over PyTorch's c10d: Gloo between hosts' memories, always there; NCCL between GPUs where every
-// rank's tensor lies on a GPU of its own. What NCCL does not serve goes through the host.
+// The ranks of a job over PyTorch's c10d: Gloo between hosts' memories (always there), and NCCL between GPUs if each
+// rank's tensor is on its own GPU. What NCCL does not support goes through the host.
 #pragma once
 
 #include <chrono>
@@ -17,18 +17,18 @@ struct GroupOptions {
   int rank = 0;
   int size = 1;
   std::string host;                        ///< this rank's host, for messages
-  std::string address;                     ///< address of this rank's network interface: where others connect to
-  std::string interface;                   ///< its name, to be used instead of `address`; empty: unknown
-  std::chrono::milliseconds join_timeout;  ///< time for connecting all ranks
-  /// Time between the ranks' agreement that all are there and the end of one operation on GPUs.
+  std::string address;                     ///< address of this rank's network interface, to which others connect
+  std::string interface;                   ///< name of the interface, used instead of `address`; empty: unknown
+  std::chrono::milliseconds join_timeout;  ///< time limit for connecting all ranks
+  /// Time limit for one operation on GPUs, after the ranks have agreed that all are there.
   std::chrono::milliseconds device_timeout = std::chrono::minutes(30);
-  RankObserver* observer = nullptr;  ///< outlives the communicator; may be null
+  RankObserver* observer = nullptr;  ///< must outlive the communicator; may be null
 };
 
 class ProcessGroupCommunicator final : public Communicator {
  public:
-  /// Collective: connects all ranks. `store`: reached by all of them, used by nothing else.
-  /// Throws: CollectiveError when a rank cannot be reached.
+  /// Collective. Connects all ranks. `store`: all ranks reach it, and nothing else uses it. Throws: CollectiveError if
+  /// a rank cannot be reached.
   ProcessGroupCommunicator(const c10::intrusive_ptr<c10d::Store>& store, GroupOptions options);
   ~ProcessGroupCommunicator() override;
 
@@ -48,9 +48,9 @@ class ProcessGroupCommunicator final : public Communicator {
 
  private:
   enum class Fate { kWell, kFailed, kGaveUp };
-  /// What each rank gives, by rank. A rank that failed, or gave up an attempt, gives why, in place of the collective
-  /// that the others are at. Throws: CollectiveError, or AttemptEnded, for the first other rank that did;
-  /// CollectiveError when ranks are at different operations.
+  /// Returns what each rank gives, by rank. A rank that failed, or gave up an attempt, sends its reason instead,
+  /// whatever collective the others are in. Throws: CollectiveError or AttemptEnded for the first other rank that did
+  /// so; CollectiveError if ranks are in different operations.
   std::vector<std::string> exchange(std::string_view operation, const std::string& bytes, Fate fate = Fate::kWell);
   std::vector<std::string> gather_unequal(const std::string& bytes, const std::vector<int64_t>& lengths);
   template <typename Collective>

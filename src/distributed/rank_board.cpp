@@ -24,10 +24,10 @@ constexpr std::chrono::milliseconds kLeavingPoll{25};
 
 std::string key(const char* what, int64_t rank) { return cat(what, "/", rank); }
 
-/// Messages may hold any bytes.
+/// Messages may contain any bytes.
 std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
-/// c10d reports what it then throws too, with addresses of its own code; our errors say it.
+/// c10d also logs the errors that it throws, with addresses of its own code. lancet's errors report them.
 void silence_torch() {
   constexpr int kFatal = 3;
   if (std::getenv("TORCH_CPP_LOG_LEVEL") == nullptr) FLAGS_caffe2_log_level = kFatal;
@@ -35,7 +35,7 @@ void silence_torch() {
 
 enum class StoreRole { kServer, kClient };
 
-/// c10d by itself listens on every interface.
+/// By default c10d listens on every interface.
 c10::intrusive_ptr<c10d::TCPStore> open_tcp_store(const std::string& address, int64_t port, StoreRole role,
                                                   std::chrono::milliseconds timeout) {
   c10d::TCPStoreOptions options;

@@ -1,4 +1,4 @@
-// What a communicator tells whoever watches the ranks of a job, and asks when a peer is gone.
+// An observer of the ranks of a job. The communicator tells it what happens, and asks it when another rank is gone.
 #pragma once
 
 #include <string>
@@ -10,14 +10,15 @@ namespace lancet {
 class RankObserver {
  public:
   virtual ~RankObserver() = default;
-  /// This rank begins work of `stage`.
+  /// This rank begins the work of `stage`.
   virtual void begin_stage(const std::string& stage) = 0;
-  /// This rank waits for others from here on: that it makes no progress is no fault of its own.
+  /// From now on this rank waits for others, so it is not its fault that it makes no progress.
   virtual void begin_wait() = 0;
   virtual void end_wait() = 0;
-  /// This rank's work of the stage failed; its process will end.
+  /// This rank's work of the stage failed, and its process will end.
   virtual void report_failure(ExitCode code, const std::string& message) = 0;
-  /// Who is gone, and why, after a collective failed with `transport_error`. May wait some seconds for others to say.
+  /// Returns which rank is gone, and why, after a collective failed with `transport_error`. May wait some seconds for a
+  /// report of the others.
   virtual std::string explain(const std::string& transport_error) = 0;
 };
 

@@ -18,9 +18,9 @@
 namespace lancet {
 namespace {
 
-constexpr int kCannotStart = 127;  ///< the shell's code for a command that is not there
+constexpr int kCannotStart = 127;  ///< the shell's exit code for a missing command
 
-/// "NAME=value" and arguments as execve takes them.
+/// "NAME=value" and arguments in the form for execve.
 class CStrings {
  public:
   explicit CStrings(std::vector<std::string> texts) : texts_(std::move(texts)) {
@@ -49,18 +49,20 @@ struct ChildPlan {
   pid_t parent;
 };
 
-/// Becomes the child's program: between fork and exec only by what is safe after fork in a process with threads.
+/// Turns the child into the program. After fork in a process with threads, only safe functions may be called until
+/// exec.
 [[noreturn]] void become(const ChildPlan& plan) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != plan.parent) ::_exit(kCannotStart);  // the parent died before it could have taken this along
+  // the parent died before its death could have ended this process
+  if (::getppid() != plan.parent) ::_exit(kCannotStart);
   ::dup2(plan.output, STDOUT_FILENO);
   ::dup2(plan.error, STDERR_FILENO);
   ::close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  ::signal(SIGPIPE, SIG_DFL);  // what has a handler gets its default by exec; what is ignored stays so
+  ::signal(SIGPIPE, SIG_DFL);  // exec resets handlers to the default, but ignored signals stay ignored
   ::execve(plan.program, plan.arguments, plan.environment);
   ::_exit(kCannotStart);
 }

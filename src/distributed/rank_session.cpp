@@ -18,8 +18,8 @@
 
 namespace lancet {
 
-// Variables: torchrun (torch.distributed.run, "Environment Variables"), srun ("OUTPUT ENVIRONMENT VARIABLES"),
-// mpirun of Open MPI ("The environment variables that are set at run time") and PMI-1 as MPICH's hydra sets it.
+// Variables of torchrun (torch.distributed.run, "Environment Variables"), srun ("OUTPUT ENVIRONMENT VARIABLES"), mpirun
+// of Open MPI ("The environment variables that are set at run time"), and of PMI-1 as MPICH's hydra sets them.
 
 namespace {
 
@@ -35,7 +35,7 @@ class Variables {
   }
   bool has(const std::string& name) const { return !text(name).empty(); }
 
-  /// The first of `names` that is set.
+  /// Returns the first of `names` that is set.
   std::string first_of(std::initializer_list<const char*> names) const {
     for (const char* name : names)
       if (has(name)) return name;
@@ -63,7 +63,7 @@ class Variables {
 constexpr int64_t kMostRanks = 1'000'000;
 constexpr int64_t kMostPort = 65535;
 
-/// Numbers whose variables are named; a rank is below its size.
+/// The names of the variables with these numbers. A rank is below its size.
 struct RankNames {
   std::string rank, size, local_rank, local_size;  ///< no local_size: unknown
 };
@@ -84,12 +84,13 @@ LaunchInfo read_numbers(const Variables& variables, const RankNames& names) {
   return info;
 }
 
-/// Ports below the ones that systems hand out; the same for all ranks of a job, and not the same for two jobs, mostly.
+/// Returns a port below those that systems assign. It is the same for all ranks of a job, and usually different for two
+/// jobs.
 int64_t port_for(const std::string& job) {
   return 15000 + static_cast<int64_t>(std::stoull(ContentHash().add(job).hex().substr(0, 8), nullptr, 16) % 15000);
 }
 
-/// MASTER_ADDR and MASTER_PORT go before what the launcher says.
+/// MASTER_ADDR and MASTER_PORT take precedence over what the launcher says.
 void find_store(const Variables& variables, const std::string& address, const std::string& job, LaunchInfo& info) {
   info.attempt = job;
   info.address = variables.has("MASTER_ADDR") ? variables.text("MASTER_ADDR") : address;
@@ -116,7 +117,7 @@ std::optional<LaunchInfo> read_torchrun(const Variables& variables) {
   return info;
 }
 
-/// "2(x3),1" -> tasks on node `node`; 0 when it does not say.
+/// Reads "2(x3),1" and returns the number of tasks on node `node`; 0 if the text does not say it.
 int64_t tasks_on_node(const std::string& per_node, int64_t node) {
   size_t at = 0;
   while (at < per_node.size()) {
@@ -137,7 +138,8 @@ int64_t tasks_on_node(const std::string& per_node, int64_t node) {
   return 0;
 }
 
-/// A batch script and a shell in an allocation are steps to Slurm, of one task and with numbers from the top.
+/// For Slurm, a batch script and a shell in an allocation are steps, too: they have one task and very high step
+/// numbers.
 bool is_slurm_step(const Variables& variables) {
   constexpr int64_t kFirstSpecialStep = 0xfffffff0;
   return variables.has("SLURM_STEP_ID") && variables.has("SLURM_PROCID") && variables.has("SLURM_STEP_NUM_TASKS") &&
@@ -231,7 +233,7 @@ using std::chrono::seconds;
 
 constexpr milliseconds kPoll{100};
 
-/// Who is missing, and who is there.
+/// Says which ranks are missing, and which are there.
 std::string absent_text(const std::vector<std::optional<RankPresence>>& ranks, seconds waited) {
   std::vector<std::string> missing, here;
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
@@ -264,7 +266,7 @@ std::vector<RankPresence> wait_for_all(RankBoard& board, int64_t size, seconds t
   return here;
 }
 
-/// Ranks of several hosts cannot meet where one of them says 127.0.0.1.
+/// Ranks on several hosts cannot connect if one of them has the address 127.0.0.1.
 void check_addresses(const std::vector<RankPresence>& ranks, const LaunchInfo& launch) {
   for (size_t rank = 0; rank < ranks.size(); ++rank)
     if (ranks[rank].host != ranks[0].host && launch.interface.empty())
@@ -285,7 +287,7 @@ std::string store_place(const LaunchInfo& launch, const std::vector<RankPresence
 
 }  // namespace
 
-/// Members end in the reverse order: the connections first, the watch last.
+/// Members are destroyed in reverse order: the connections first, the watch last.
 struct RankSession::Group {
   Group(const LaunchInfo& info, seconds join_timeout)
       : launch(info),
@@ -306,7 +308,7 @@ struct RankSession::Group {
       if (launch.rank != 0 || launch.store_host == StoreHost::kAgent) return;
       board.wait_until_left(launch.size, has_failed ? JobEnd::kFailed : JobEnd::kDone);
     } catch (const std::exception&) {
-      // the store is gone, and with it whoever would read that this rank leaves
+      // the store is gone, and so is everybody who would read that this rank leaves
     }
   }
 
@@ -321,7 +323,7 @@ struct RankSession::Group {
       check_addresses(all, launch);
       return all;
     } catch (const CollectiveError& error) {
-      // ranks that are here hear it from the first that gives up, which may serve the store
+      // The first rank that gives up tells the ranks that have come; it may be the one that serves the store.
       board.fail({launch.rank, own.host, "joining", error.what(), static_cast<int>(ExitCode::kCollective)});
       std::this_thread::sleep_for(5 * kPoll);
       throw;

@@ -16,20 +16,20 @@ using std::chrono::seconds;
 constexpr milliseconds kBeat{500};
 constexpr milliseconds kLook{250};
 constexpr milliseconds kTellStage{200};
-/// Time for a rank's own way out once it is known that the job has failed: its work may come by a collective and
-/// unwind. A collective that the lost rank alone holds up never ends.
+/// The time that a rank has to end by itself after a failure of the job is known: its work may reach a collective and
+/// unwind. A collective that only waits for the lost rank never ends.
 constexpr milliseconds kGrace{2000}, kGraceOfWaiting{700};
 constexpr milliseconds kCleanUp{10'000};
-/// Others look at a rank's progress later than the rank itself, which can say more.
+/// Other ranks check a rank's progress later than the rank itself, because its own report says more.
 constexpr milliseconds kOthersLater{2000};
-/// A rank that does not beat: at least and at most, by timeout; and once a collective has failed, when somebody is
-/// gone.
+/// When a rank without beats counts as gone: the limits of this time, which depends on the timeout; and the time after
+/// a collective has failed, when somebody must be gone.
 constexpr seconds kLeastSilence{5}, kMostSilence{30};
 constexpr milliseconds kSilenceOfTheGone{3000};
 constexpr milliseconds kExplain{4500};
-/// The store's host cut off: nothing answers, nothing is refused.
+/// The host of the store is cut off: connections are neither answered nor refused.
 constexpr seconds kNoContact{60};
-/// This process itself was stopped or starved: no clock of its own may count that time.
+/// If this process itself was stopped or got no processor, its clocks must not count that time.
 constexpr seconds kOwnGap{5};
 
 }  // namespace
@@ -46,7 +46,7 @@ RankWatch::~RankWatch() {
   {
     const std::lock_guard lock(mutex_);
     teller_ends_ = true;
-    // the teller may be held by a store that does not answer
+    // the telling thread may be blocked by a store that does not answer
     if (!verdict_) verdict_ = {"the ranks' store does not answer", ExitCode::kCollective, Clock::now() + kCleanUp};
   }
   changed_.notify_all();
@@ -70,7 +70,7 @@ void RankWatch::begin_stage(const std::string& stage) {
   if (stage == stage_) return;
   stage_ = stage;
   changed_.notify_all();
-  // a rank that dies at once has said where
+  // so that a rank that dies at once has reported its stage
   changed_.wait_for(lock, kTellStage, [&] { return told_stage_ == stage_ || verdict_; });
 }
 

@@ -1,6 +1,7 @@
-// Watches that the ranks of a job live and get on, from two threads of each: one tells the store about this rank and
-// reads about the others, one looks at this rank alone and needs nobody. Whoever finds a rank gone or stalled says so
-// in the store, and every rank ends: by itself where its work comes by a collective, by this watch where it does not.
+// Watches that the ranks of a job are alive and make progress. Each rank has two threads for it: one writes about this
+// rank to the store and reads about the others, and one only watches this rank and needs no other. A thread that finds
+// a rank gone or hanging reports it in the store, and then every rank ends: by itself if its work reaches a collective,
+// otherwise by this watch.
 #pragma once
 
 #include <chrono>
@@ -21,15 +22,15 @@ namespace lancet {
 struct WatchOptions {
   int64_t rank = 0;
   std::vector<std::string> hosts;  ///< one for each rank
-  std::string store_place;         ///< who serves the store, and where, for messages
-  std::chrono::seconds timeout;    ///< time without any progress from which on a rank counts as stalled
+  std::string store_place;         ///< which host serves the store, and at which address, for messages
+  std::chrono::seconds timeout;    ///< a rank without any progress for this time counts as hanging
 };
 
 class RankWatch final : public RankObserver {
  public:
   /// `board`: a connection that nothing else uses.
   RankWatch(RankBoard board, WatchOptions options);
-  ~RankWatch() override;  ///< the watch ends; the process does not
+  ~RankWatch() override;  ///< ends the watch, but not the process
   RankWatch(const RankWatch&) = delete;
   RankWatch& operator=(const RankWatch&) = delete;
 
@@ -41,21 +42,21 @@ class RankWatch final : public RankObserver {
 
   void report_failure(ExitCode code, const std::string& message) override;
 
-  /// This rank is about to end with `code`, and says why itself: the process ends even if its cleaning up does not.
+  /// This rank is about to end with `code`, and reports the reason itself. The process ends even if its clean-up hangs.
   void expect_end(ExitCode code);
 
  private:
   using Clock = std::chrono::steady_clock;
-  /// How a process ends that does not by itself.
+  /// How the watch ends a process that does not end by itself.
   struct Verdict {
-    std::string message;  ///< printed then; empty: nothing
+    std::string message;  ///< printed at the end; empty: nothing
     ExitCode code = ExitCode::kCollective;
-    Clock::time_point at;  ///< time at which it is carried out
+    Clock::time_point at;  ///< when the process is ended
   };
   struct Peer {
     RankBeat beat;
-    Clock::time_point lived;     ///< time at which its tick last changed
-    Clock::time_point moved_on;  ///< time at which its progress last changed
+    Clock::time_point lived;     ///< when its tick last changed
+    Clock::time_point moved_on;  ///< when its progress last changed
   };
 
   void tell_and_listen();
@@ -68,19 +69,19 @@ class RankWatch final : public RankObserver {
   void shift_clocks(Clock::duration gap);
 
   RankBoard board_;
-  Reporter& reporter_ = reporter();  ///< reporter of the thread that this rank's work is of
+  Reporter& reporter_ = reporter();  ///< reporter of the thread that does this rank's work
   const WatchOptions options_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::chrono::seconds timeout_;
   std::string stage_;
-  std::string told_stage_;  ///< the others have been told
+  std::string told_stage_;  ///< the stage that the others know
   int waits_ = 0;
-  int64_t progress_ = 0;  ///< own, as last seen
+  int64_t progress_ = 0;  ///< own progress when it was last checked
   Clock::time_point moved_on_ = Clock::now();
   Clock::time_point last_contact_ = Clock::now();
   std::vector<Peer> peers_;
-  bool a_peer_is_gone_ = false;  ///< a collective failed: who is silent now is the one
+  bool a_peer_is_gone_ = false;  ///< a collective failed, so a rank without beats is the one that is gone
   std::optional<RankFailure> to_publish_;
   std::optional<Verdict> verdict_;
   bool teller_ends_ = false;

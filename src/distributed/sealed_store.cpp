@@ -26,7 +26,8 @@ std::vector<SealedStore::Bytes> SealedStore::multiGet(const Keys& keys) {
   return values;
 }
 
-/// Computes the tag of the first `length` bytes of `value`. The key's length keeps it apart from the value.
+/// Computes the tag of the first `length` bytes of `value`. The length of the key is included, so that key and value
+/// cannot be confused.
 uint64_t SealedStore::tag(const std::string& key, const Bytes& value, size_t length) const {
   return tag_of(key_,
                 cat(key.size(), ":", key, std::string(value.begin(), value.begin() + static_cast<int64_t>(length))));

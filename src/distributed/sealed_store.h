@@ -1,5 +1,6 @@
-// A store to which anybody may connect, but whose values only who knows the job's secret can write: each carries a tag
-// of its key and its bytes. Counters carry none: who changes them can end a job, and nothing else.
+// A store to which anybody may connect, but in which only those who know the job's secret can write values: each value
+// has a tag, computed from its key and its bytes. Counters have no tag. Somebody who changes them can end a job, but
+// nothing else.
 #pragma once
 
 #include <string>
@@ -28,7 +29,7 @@ class SealedStore final : public c10d::Store {
   using Store::set;
   void set(const std::string& key, const Bytes& value) override;
   using Store::compareSet;
-  /// Throws, as get() and multiGet() do: ForeignValue.
+  /// Throws: ForeignValue, like get() and multiGet().
   Bytes compareSet(const std::string& key, const Bytes& expected, const Bytes& desired) override;
   Bytes get(const std::string& key) override;
   std::vector<Bytes> multiGet(const Keys& keys) override;
@@ -40,7 +41,7 @@ class SealedStore final : public c10d::Store {
   void wait(const Keys& keys, const std::chrono::milliseconds& timeout) override { store_->wait(keys, timeout); }
   const std::chrono::milliseconds& getTimeout() const noexcept override { return store_->getTimeout(); }
   void setTimeout(const std::chrono::milliseconds& timeout) override { store_->setTimeout(timeout); }
-  /// What is appended cannot carry a tag.
+  /// Appended values cannot have a tag.
   bool hasExtendedApi() const override { return false; }
 
  private:

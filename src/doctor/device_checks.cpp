@@ -21,13 +21,13 @@ namespace {
 
 constexpr int64_t kCheckedBytes = int64_t{32} << 20;
 
-/// Bytes that differ from place to place and from seed to seed, on the host.
+/// Returns bytes that depend on their position and on the seed, on the host.
 Tensor byte_pattern(int64_t seed) {
-  constexpr int64_t kOdd = 0x1e3779b97f4a7c15;  // its multiples touch every bit
+  constexpr int64_t kOdd = 0x1e3779b97f4a7c15;  // its multiples change every bit
   return torch::arange(kCheckedBytes / 8, torch::kLong).add_(seed).mul_(kOdd).view(torch::kByte);
 }
 
-/// Says in what `found` differs; empty: in nothing.
+/// Describes how `found` differs; empty if it does not.
 std::string byte_difference(const Tensor& found, const Tensor& expected) {
   const Tensor places = (found != expected).nonzero();
   if (places.size(0) == 0) return "";
@@ -37,15 +37,15 @@ std::string byte_difference(const Tensor& found, const Tensor& expected) {
              ", expected ", byte(expected));
 }
 
-/// Empty where numbers are as near the exact ones as their type allows.
+/// Returns an empty text if the numbers are as near to the exact ones as their type allows.
 std::string number_difference(const Tensor& found, const Tensor& exact, double most_nmse) {
   const Tensor precise = found.to(Placement::host(), torch::kDouble);
   const double nmse = ((precise - exact).square().sum() / exact.square().sum()).item<double>();
-  if (nmse <= most_nmse) return "";  // not where it is no number
+  if (nmse <= most_nmse) return "";  // also false for NaN
   return cat("NMSE ", nmse, " against the host's, expected at most ", most_nmse);
 }
 
-/// What a check finds wrong, or why it could not be made.
+/// Returns what a check finds, or why it failed.
 std::string failure_of(const std::function<std::string()>& check) {
   try {
     return check();
@@ -114,14 +114,14 @@ DeviceCheck check_split_model(std::span<const at::Device> devices) {
   return check;
 }
 
-/// Empty where this rank has the sum of what all gave: whole numbers, and so exact.
+/// Returns an empty text if this rank has the right sum over all ranks. The numbers are whole, so the sum is exact.
 std::string sum_over_ranks(Communicator& ranks, at::Device device, double& bytes_per_s) {
   constexpr int64_t kNumbers = int64_t{1} << 20;
   constexpr int kSums = 3;
   const Tensor numbers = torch::arange(kNumbers, torch::kFloat).remainder(251);
   const Tensor own = (numbers * static_cast<double>(ranks.rank() + 1)).to(device);
   Tensor sum = own.clone();
-  ranks.sum(sum);  // connects
+  ranks.sum(sum);  // the first one connects the ranks
   wait_for(device);
   ranks.barrier();
   const auto begin = std::chrono::steady_clock::now();

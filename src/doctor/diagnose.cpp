@@ -1,4 +1,4 @@
-// The rules for machines: one function for each topic.
+// The rules about machines: one function for each topic.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -12,12 +12,12 @@
 namespace lancet {
 namespace {
 
-constexpr int64_t kCuda = 13000;               ///< that the wheel is built with, where it does not say
+constexpr int64_t kCuda = 13000;               ///< used if torch does not say with which version it was built
 constexpr const char* kDriverForCuda = "580";  ///< the first driver that runs CUDA 13
-constexpr int64_t kLeastCapability = 75;       ///< the oldest GPUs that CUDA 13 has code for: Turing
-constexpr double kSlowCopy = 4e9;              ///< bytes/s; PCIe 3 with 16 lanes reaches three times as much
+constexpr int64_t kLeastCapability = 75;  ///< compute capability of the oldest GPUs for which CUDA 13 has code: Turing
+constexpr double kSlowCopy = 4e9;         ///< bytes/s; PCIe 3 with 16 lanes reaches three times as much
 constexpr int64_t kLowMemory = 1'000'000'000;
-constexpr int64_t kSmallSharedMemory = 500'000'000;  ///< containers get 64 MB unless told
+constexpr int64_t kSmallSharedMemory = 500'000'000;  ///< containers have 64 MB by default
 constexpr int64_t kFewFiles = 1024;
 constexpr double kBusyShare = 0.1;
 
@@ -61,7 +61,7 @@ void add_kernels(const MachineFacts& facts, Findings& findings) {
                         "a warning on stderr says why; unset LANCET_KERNELS where it is set to torch"});
 }
 
-/// Machines whose GPUs, if any, cannot be used.
+/// Describes machines without usable GPUs.
 Finding without_gpus(const MachineFacts& facts) {
   const int64_t there = std::max(facts.gpus_on_bus, facts.driver.physical_gpus.value_or(0));
   if (facts.visible_devices && facts.driver.is_there && there > 0 && facts.driver.gpus.empty())
@@ -135,7 +135,7 @@ void add_driver(const MachineFacts& facts, Findings& findings) {
   const std::string name = driver.version.empty() ? "a driver of unknown version" : "driver " + driver.version;
   if (driver.cuda_version == 0)
     findings.push_back({FindingState::kNote, "driver", name + ": does not say which CUDA it can run", ""});
-  else if (driver.cuda_version / 1000 < needed / 1000)  // within a major version older drivers do
+  else if (driver.cuda_version / 1000 < needed / 1000)  // older drivers with the same major version work
     findings.push_back({FindingState::kProblem, "driver",
                         cat(name, " can run CUDA ", cuda_text(driver.cuda_version), ": expected ", cuda_text(needed)),
                         cat("install NVIDIA's driver ", kDriverForCuda, " or newer")});

@@ -1,4 +1,4 @@
-// The rules for what was tried on devices.
+// The rules about the results of checks on devices.
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -13,7 +13,7 @@ namespace {
 struct CheckText {
   std::string_view name;    ///< name in JSON
   std::string_view topic;   ///< name in findings
-  std::string_view passed;  ///< words after the devices' names
+  std::string_view passed;  ///< words that follow the devices' names
   std::string_view remedy;
 };
 

@@ -1,4 +1,4 @@
-// The rules for a job and the folders that it writes to.
+// The rules about a job and the folders into which it writes.
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -21,20 +21,20 @@ namespace lancet {
 namespace {
 
 constexpr int64_t kLowSpace = 1'000'000'000;
-constexpr int64_t kOtherFiles = 64;  ///< that a process has open beside a checkpoint's
+constexpr int64_t kOtherFiles = 64;  ///< files that a process opens in addition to those of a checkpoint
 
-/// What `check` says when it goes well; what it throws is the problem.
+/// Returns the text of `check`, or a problem if it throws.
 Finding tried(const std::string& topic, const std::function<std::string()>& check) {
   try {
     return {FindingState::kOk, topic, check(), ""};
   } catch (const Error& error) {
-    return {FindingState::kProblem, topic, error.what(), "", error.exit_code()};  // says what to do itself
+    return {FindingState::kProblem, topic, error.what(), "", error.exit_code()};  // the message says what to do
   } catch (const std::exception& error) {
     return {FindingState::kProblem, topic, error.what(), "see the message"};
   }
 }
 
-/// Files that statistics are made of can be read.
+/// Checks that the files for the statistics can be read.
 std::string check_sources(const JobConfig& job, const Editor& editor, const ModelFiles& files) {
   const StatisticsOptions& options = *job.statistics;
   if (options.from == StatisticsFrom::kSelf) return "text that the model writes";
@@ -51,17 +51,18 @@ std::string check_sources(const JobConfig& job, const Editor& editor, const Mode
   return cat(options.import.string(), " for ", layers.size(), " layers");
 }
 
-/// What is measured fits the model, and the files that it takes can be read.
+/// Checks that everything to measure fits the model, and that its files can be read.
 std::string check_measured(const JobConfig& job, const ModelFiles& files, std::span<const EditRequest> requests) {
   EvaluationOptions measured = job.evaluation;
-  measured.side_effects.tasks = {};  // of other programs: they are there where the job runs in Python
+  measured.side_effects.tasks = {};  // these need other programs, which are only there when the job runs in Python
   const EvaluationSize size = EvaluationPlan(*files.tokenizer, requests, measured, files.config.max_positions).size();
   return cat(counted(static_cast<size_t>(size.scoring.tokens), "token"), " to score, ",
              counted(static_cast<size_t>(size.generation.rows), "text"), " to generate");
 }
 
-/// A copy of the model, and of the change of each edited weight two factors, with the keys that they were solved from
-/// where others may go on from it; while several batches are under way, all of that once more.
+/// Estimates the bytes of an output: a copy of the model, and two factors for the change of each edited weight, with
+/// the keys from which they were solved if other jobs may continue. While several batches run, all of this is there
+/// twice.
 int64_t output_bytes(const JobConfig& job, const Editor& editor, const ModelFiles& files, size_t n_requests) {
   int64_t sides = 0, keys = 0;
   for (const WeightId& id : editor.targets(files.config)) {
@@ -83,7 +84,7 @@ int64_t cache_bytes(const StatisticsOptions& statistics, const Editor& editor, c
   return bytes;
 }
 
-/// The job's own folders, with what will be written there.
+/// Adds the job's own folders, and what will be written there.
 void add_folders(const JobConfig& job, const Editor& editor, const ModelFiles* files, size_t n_requests,
                  std::vector<FolderFacts>& folders) {
   FolderFacts output = look_at_folder("output", job.output->place.folder.parent_path());
@@ -115,7 +116,7 @@ bool is_of_job(const FolderFacts& folder) { return folder.role == "output" || fo
 }  // namespace
 
 std::vector<Finding> diagnose_folders(const std::vector<FolderFacts>& folders) {
-  std::map<uint64_t, int64_t> expected;  // folders of one file system share its space
+  std::map<uint64_t, int64_t> expected;  // folders on the same file system share its free space
   for (const FolderFacts& folder : folders) expected[folder.file_system] += folder.expected_bytes;
   std::vector<Finding> findings;
   for (const FolderFacts& folder : folders) {

@@ -24,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Calls `int name(int*)` of a library that torch has brought along; 0: there is none.
+/// Calls `int name(int*)` of a library that torch loaded; returns 0 if there is none.
 int version_by(const char* name) {
   auto* function = reinterpret_cast<int (*)(int*)>(::dlsym(RTLD_DEFAULT, name));
   int version = 0;
@@ -35,7 +35,7 @@ Versions read_versions() {
   Versions versions{kVersion, TORCH_VERSION, version_by("cudaRuntimeGetVersion"), {}, false};
   if (const int nccl = version_by("ncclGetVersion"); nccl > 0)
     versions.nccl = cat(nccl / 10000, ".", nccl / 100 % 100, ".", nccl % 100);
-  // c10d::ProcessGroupGloo::createDefaultDevice(bool): torch may be built without Gloo
+  // c10d::ProcessGroupGloo::createDefaultDevice(bool): torch can be built without Gloo
   versions.has_gloo = ::dlsym(RTLD_DEFAULT, "_ZN4c10d16ProcessGroupGloo19createDefaultDeviceEb") != nullptr;
   return versions;
 }
@@ -80,7 +80,7 @@ void try_gpus(MachineFacts& facts) {
       ++facts.usable_gpus;
       if (const std::optional<DeviceMemory> memory = device_memory(device))
         facts.gpus.push_back({memory->total_bytes, memory->used_bytes});
-      launcher_for(device, at::kBFloat16);  // compiles them
+      launcher_for(device, at::kBFloat16);  // compiles the kernels
     }
     facts.kernels = kernels_in_use();
     facts.copies = measure_copies();

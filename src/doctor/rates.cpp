@@ -31,13 +31,13 @@ double product_rate(at::ScalarType dtype, int64_t size, double seconds) {
   return operations * rate([&] { linear_of(a, b); }, seconds);
 }
 
-/// What is slow is as slow with large matrices, which would take seconds.
+/// Measures small matrices: a slow machine is slow with them, too, and large ones would take seconds.
 double product_rate(at::ScalarType dtype) {
   const double small = product_rate(dtype, 256, 0.02);
   return small < 10e9 ? small : product_rate(dtype, 1024, 0.4);
 }
 
-/// The device of each rank that sums.
+/// Returns the device with which each rank sums.
 std::vector<at::Device> reducing_devices() {
   const std::vector<at::Device> devices = accelerators();
   if (devices.size() > 1) return devices;
@@ -58,7 +58,7 @@ ReduceRate measure_all_reduce() {
       wait_for(device);
       ranks.barrier();
     };
-    ranks.sum(block);  // connects
+    ranks.sum(block);  // the first one connects the ranks
     wait_for_all();
     const auto begin = std::chrono::steady_clock::now();
     for (int run = 0; run < kRuns; ++run) ranks.sum(block);

@@ -6,8 +6,8 @@
 
 namespace lancet {
 
-/// Logits [T, V] of a small model of random weights with a layer or more on each of `devices`, in f32, on the host: the
-/// same numbers wherever they lie.
+/// Returns the logits [T, V] of a small model with random weights that has at least one layer on each of `devices`, in
+/// f32, on the host. They are the same for all devices.
 Tensor split_model_logits(std::span<const at::Device> devices);
 
 }  // namespace lancet

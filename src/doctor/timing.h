@@ -1,4 +1,4 @@
-// Rates of work on devices.
+// Measures how fast devices work.
 #pragma once
 
 #include <ATen/DeviceAccelerator.h>
@@ -11,12 +11,12 @@
 
 namespace lancet {
 
-/// Waits until all that was begun there is done.
+/// Waits until all work on the device is done.
 inline void wait_for(at::Device device) {
   if (device != Placement::host()) at::accelerator::synchronizeDevice(device.index());
 }
 
-/// Runs of `work` per second; the first run is not counted: it sets things up.
+/// Returns how many times per second `work` runs. The first run is not counted, because it also sets things up.
 inline double rate(const std::function<void()>& work, double seconds) {
   work();
   const auto begin = std::chrono::steady_clock::now();

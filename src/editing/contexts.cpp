@@ -19,7 +19,7 @@ namespace {
 constexpr std::string_view kPlain = "{}", kModelsTemplate = "model";
 constexpr std::array<std::string_view, 5> kOpenings{"The", "Therefore", "Because", "I", "You"};
 
-/// Braces would be taken for the prompt's place; line ends would end a document.
+/// Removes what has a meaning elsewhere: braces mark the prompt's place, and line ends would end a document.
 std::string cleaned(std::string text) {
   std::replace_if(
       text.begin(), text.end(), [](char c) { return c == '{' || c == '}' || c == '\n' || c == '\r'; }, ' ');
@@ -77,7 +77,8 @@ ContextOptions parse_context_options(ConfigSection& editor) {
 }
 
 std::string template_opening(const Tokenizer& tokenizer, ContextOptions::Opening opening) {
-  // Those codes have it from the prompts that they generate after, so not where none is put before a prompt.
+  // The public codes get BOS from the prompts after which they generate. So there is none if no text is put before a
+  // prompt.
   if (opening == ContextOptions::Opening::kPlain || !tokenizer.adds_bos()) return "";
   const std::optional<TokenId> bos = tokenizer.bos_id();
   std::string text = tokenizer.piece(*bos);

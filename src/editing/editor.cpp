@@ -24,7 +24,7 @@ namespace lancet {
 
 namespace {
 
-/// Throws: NumericError that names the first request whose row of `value_NX`, which is of `site`, is not finite.
+/// Throws: NumericError that names the first request whose row of `value_NX` (the values at `site`) is not finite.
 void check_finite(const CausalLM& model, std::span<const PreparedRequest> requests, HookSite site,
                   const Tensor& value_NX) {
   if (value_NX.isfinite().all().item<bool>()) return;
@@ -38,11 +38,11 @@ void check_finite(const CausalLM& model, std::span<const PreparedRequest> reques
                    "(covariance_weight, ridge), or set run.dtype: f32");
 }
 
-/// Index among WeightDelta's alternatives.
+/// The index of dense changes in the variant WeightDelta.
 constexpr int64_t kDense = 1;
 static_assert(std::is_same_v<std::variant_alternative_t<kDense, WeightDelta>, DenseDelta>);
 
-/// Sets the flag until the end of the scope.
+/// Sets a flag until the end of the scope.
 class Solving {
  public:
   explicit Solving(bool& flag) : flag_(flag) { flag_ = true; }
@@ -176,7 +176,8 @@ void EditContext::note_system(SolvedSystem system) const {
 
 Tensor EditContext::to_solve_device(const Tensor& tensor, int64_t layer) const {
   const Placement& placement = model_.placement();
-  return tensor.to(placement.solve_device(layer)).to(placement.solve_dtype());  // widened there, not here
+  // the wider type comes after the copy, which then moves fewer bytes
+  return tensor.to(placement.solve_device(layer)).to(placement.solve_dtype());
 }
 
 GivenSolution Editor::solve_given(const EditContext&, const GivenSystem&, EditorState&) const {
@@ -221,7 +222,7 @@ void EditOutcome::note_shared_keys(const std::string& effect, std::span<const st
 
 namespace {
 
-/// Prompts of contexts begin..end-1, request by request.
+/// Returns the prompts of contexts begin..end-1, for one request after another.
 std::vector<const LocatedPrompt*> rows_of(std::span<const PreparedRequest> requests, size_t begin, size_t end) {
   std::vector<const LocatedPrompt*> rows;
   for (const PreparedRequest& request : requests)

@@ -14,7 +14,7 @@
 namespace lancet {
 namespace {
 
-/// Solves with one matrix, or with blocks [E, W, W] on a diagonal.
+/// Solves with one triangular matrix, or with diagonal blocks [E, W, W].
 Tensor solve_triangular(const Tensor& matrix, const Tensor& right_FN, bool upper) {
   if (matrix.dim() == 2) return at::linalg_solve_triangular(matrix, right_FN, upper);
   return at::linalg_solve_triangular(matrix, right_FN.unflatten(0, {matrix.size(0), -1}), upper).flatten(0, 1);
@@ -30,17 +30,18 @@ Tensor solve_transposed(const Tensor& lower, const Tensor& right) {
 
 namespace {
 
-/// Solves (I + gram) x = right, for a positive semidefinite gram, whose memory is used up.
+/// Solves (I + gram) x = right for a positive semidefinite gram, and overwrites the memory of `gram`.
 Tensor solve_lifted(Tensor gram, const Tensor& right) {
   gram.diagonal().add_(1.0);
   const Tensor lower = cholesky_in_place(std::move(gram));
-  // No rounding makes I + gram indefinite while it is finite: its eigenvalues are 1 and more.
+  // I + gram is positive definite as long as it is finite: rounding cannot change this, because its eigenvalues are at
+  // least 1.
   if (!lower.defined()) throw NumericError("ridge solve: keys or factor have NaN or Inf, or are too large to square");
   return solve_transposed(lower, solve_lower(lower, right));
 }
 
-/// (I + Z Z^T)^-1 Z_new, Z = [history, new], in the smaller space unless told: it is also Z (I + Z^T Z)^-1, of whose
-/// columns only the new keys' are wanted.
+/// Computes (I + Z Z^T)^-1 Z_new, where Z = [history, new]. It equals the columns of the new keys in Z (I + Z^T Z)^-1,
+/// so it is computed in the smaller of the two spaces unless `space` says which.
 Tensor adjust(const Tensor& new_FN, const Tensor& history_FM, SolveSpace space) {
   const Tensor all_FM = joined_columns(history_FM, new_FN);
   const bool fewer_keys = all_FM.size(1) <= all_FM.size(0);
@@ -94,7 +95,7 @@ EqualitySolution solve_equality(const EqualityProblem& problem) {
   gram_NN.diagonal().add_(problem.slack);
   const Tensor diagonal_N = gram_NN.diagonal().clone();
   const Tensor lower_NN = cholesky_in_place(std::move(gram_NN));
-  // rounding can leave a singular matrix a pivot of its own size
+  // rounding can turn a zero pivot of a singular matrix into a number of this size
   const double rounding = static_cast<double>(white_FN.size(1)) * std::numeric_limits<double>::epsilon();
   if (!lower_NN.defined() || (lower_NN.diagonal().square() <= rounding * diagonal_N).any().item<bool>())
     throw NumericError(

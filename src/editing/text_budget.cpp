@@ -26,8 +26,8 @@ BudgetSolution solve_within_budget(const BudgetProblem& problem) {
   const torch::NoGradGuard no_grad;
   if (!(problem.covariance_weight > 0 && problem.most > 0))
     throw std::logic_error("solve_within_budget: weight and budget must be positive");
-  // With Y = L^-1 K and Y Y^T = V s V^T, T' L is U Y^T V (s + mu)^-1 V^T. Where keys are fewer than their size, V is
-  // Y Q s^-1/2 by Y^T Y = Q s Q^T, so that U Y^T V is U Q s^1/2.
+  // With Y = L^-1 K and Y Y^T = V s V^T, T' L is U Y^T V (s + mu)^-1 V^T. If there are fewer keys than dimensions, V =
+  // Y Q s^-1/2 because Y^T Y = Q s Q^T, so that U Y^T V is U Q s^1/2.
   const Tensor white_FM = solve_lower(problem.lower_FF, problem.keys_FM);
   const bool fewer_keys = white_FM.size(1) <= white_FM.size(0);
   const Tensor gram = fewer_keys ? torch::matmul(white_FM.t(), white_FM) : torch::matmul(white_FM, white_FM.t());
@@ -38,7 +38,7 @@ BudgetSolution solve_within_budget(const BudgetProblem& problem) {
   const Tensor weight_R = fewer_keys
                               ? torch::matmul(problem.changes_DM, vectors).square().sum(0) * s_R
                               : torch::matmul(torch::matmul(problem.changes_DM, white_FM.t()), vectors).square().sum(0);
-  // D falls as mu grows
+  // D falls when mu grows
   const auto energy = [&](double mu) { return (weight_R / (s_R + mu).square()).sum().item<double>(); };
   double mu = problem.covariance_weight;
   if (energy(mu) > problem.most) {

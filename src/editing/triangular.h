@@ -1,14 +1,14 @@
-// Solves with the factor L of C = L L^T: one matrix, or of experts its blocks [E, W, W] on a diagonal.
+// Solves with the factor L of C = L L^T, which is one matrix, or has a diagonal block [E, W, W] for each expert.
 #pragma once
 
 #include "lancet/runtime/tensor.h"
 
 namespace lancet {
 
-/// L x = right.
+/// Solves L x = right.
 Tensor solve_lower(const Tensor& lower, const Tensor& right);
 
-/// L^T x = right.
+/// Solves L^T x = right.
 Tensor solve_transposed(const Tensor& lower, const Tensor& right);
 
 }  // namespace lancet

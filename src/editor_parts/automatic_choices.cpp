@@ -7,12 +7,12 @@ namespace {
 
 constexpr int64_t kMostLayers = 5;
 
-/// Layers number `first` to `last` of those.
+/// Returns the layers with the places `first` to `last` in the list.
 std::vector<int64_t> layers_between(const std::vector<int64_t>& layers, int64_t first, int64_t last) {
   return {layers.begin() + first, layers.begin() + last + 1};
 }
 
-/// An eighth of the depth, at most kMostLayers.
+/// Returns an eighth of the layers, but at most kMostLayers, from the place `first` on.
 std::vector<int64_t> layers_from(const std::vector<int64_t>& layers, int64_t first) {
   return layers_between(layers, first, first + std::min(std::ssize(layers) / 8, kMostLayers - 1));
 }

@@ -32,7 +32,7 @@ std::optional<double> parse_share(ConfigSection& editor, const NumberOption& opt
 }
 
 double weight_of_share(const Tensor& strengths_N, double share, const std::string& where) {
-  const double middle = strengths_N.median().item<double>();  // of an even number the lower one
+  const double middle = strengths_N.median().item<double>();  // the lower one of two middle strengths
   const double weight = middle * (1 - share) / share;
   if (!(weight > 0) || !std::isfinite(weight))
     throw NumericError(cat(where, ": auto: the keys' leverages have a median of ", middle,

@@ -14,9 +14,9 @@ namespace lancet {
 namespace {
 
 struct FilterOptions {
-  std::optional<double> keep;      ///< RECT's share of entries
-  std::optional<double> energy;    ///< REVIVE's share of squared singular values
-  std::optional<double> log_base;  ///< PRUNE's
+  std::optional<double> keep;      ///< RECT: share of entries
+  std::optional<double> energy;    ///< REVIVE: share of squared singular values
+  std::optional<double> log_base;  ///< PRUNE: base of the logarithm
 };
 
 class FilteredEditor final : public WrappedEditor {
@@ -57,7 +57,7 @@ class FilteredEditor final : public WrappedEditor {
   }
 
  private:
-  /// Finds, once, what REVIVE keeps of each weight.
+  /// Finds the directions of each weight that REVIVE keeps. They are found only once.
   void find_dominant(const EditContext& context, const WeightTransaction& transaction) const {
     for (const WeightId id : method().targets(context.config())) {
       if (dominant_.contains(id)) continue;
@@ -79,7 +79,7 @@ class FilteredEditor final : public WrappedEditor {
   }
 
   FilterOptions options_;
-  mutable std::map<WeightId, DominantSubspace> dominant_;  ///< what stays of each weight, by the unedited one
+  mutable std::map<WeightId, DominantSubspace> dominant_;  ///< directions of each weight that stay unchanged
 };
 
 }  // namespace

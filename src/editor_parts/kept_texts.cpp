@@ -15,7 +15,7 @@ namespace {
 constexpr const char* kIds = "texts.ids";
 constexpr const char* kSizes = "texts.sizes";
 
-/// [rows, n] i64, row after row.
+/// Returns a tensor [rows, n] of i64, filled row by row.
 Tensor whole_numbers(const std::vector<int64_t>& values, int64_t rows) {
   return torch::tensor(values, torch::kLong).view({rows, -1});
 }
@@ -24,7 +24,7 @@ void append(EditorState& state, const char* name, const Tensor& columns) {
   state.tensors[name] = joined_columns(columns_of(state, name), columns);
 }
 
-/// Takes a text's part off the front of `ids`.
+/// Removes the first `n` ids of `ids` and returns them.
 std::vector<TokenId> take(std::span<const int64_t>& ids, int64_t n) {
   if (n < 0 || n > std::ssize(ids))
     throw CheckpointError(cat("a stream's state: expected as many tokens in ", kIds, " as ", kSizes, " says"));

@@ -14,14 +14,14 @@
 namespace lancet {
 namespace {
 
-/// Bounds as multiples of a first batch's median ||z* - h||: nearer than so much of it a request is as good as
-/// reached, and a value that is so many times as far was not found rightly.
+/// Bounds as multiples of the first batch's median ||z* - h||. A request nearer than the lower bound has practically
+/// reached its value. If a value is farther away than the upper bound, the optimisation failed.
 constexpr double kResidualAbove = 0.05, kResidualBelow = 20;
 
 std::string history_name(int64_t layer) { return cat("keys.", layer); }
 std::string lost_name(int64_t layer) { return cat("lost.", layer); }
 
-/// The targets of each of the batch's requests: one, or those of its chunks.
+/// Returns the targets of each request of the batch: one, or one for each of its chunks.
 std::map<int64_t, std::vector<int64_t>> targets_by_request(const LayerTargets& targets) {
   std::map<int64_t, std::vector<int64_t>> own;
   for (size_t i = 0; i < targets.groups.size(); ++i)
@@ -84,7 +84,7 @@ int64_t LayerPasses::run(const LayerTargets& targets, std::span<const int64_t> l
   return passes;
 }
 
-/// The targets that a pass takes, which are between `bounds`.
+/// Returns which targets a pass takes: those with a distance between `bounds`.
 std::vector<bool> LayerPasses::choose(const LayerTargets& targets, int64_t last, ResidualBounds& bounds) const {
   std::vector<bool> chosen(targets.requests.size(), true);
   if (options_.residuals.take_all() || targets.requests.empty()) return chosen;
@@ -99,7 +99,7 @@ std::vector<bool> LayerPasses::choose(const LayerTargets& targets, int64_t last,
   return chosen;
 }
 
-/// `norm_N`: ||z* - h||, of which the first batch's median one is the scale of what is `auto`.
+/// Fills in the bounds that are `auto`, as multiples of the median of `norm_N` (||z* - h|| of the first batch).
 ResidualBounds LayerPasses::bounds_by(const Tensor& norm_N, int64_t last) const {
   ResidualBounds bounds = options_.residuals;
   const auto times_middle = [&](double factor) {
@@ -113,7 +113,8 @@ ResidualBounds LayerPasses::bounds_by(const Tensor& norm_N, int64_t last) const 
   return bounds;
 }
 
-/// Applies zeros, as many columns as any other change has: which request is whose goes by their order.
+/// Applies a change of zeros with as many columns as any other change, because the order of the columns says which
+/// request a column belongs to.
 void LayerPasses::change_nothing(int64_t layer, int64_t n_members) const {
   const ModelConfig& config = batch_.context.config();
   const auto zeros = [&](int64_t rows, int64_t columns) {
@@ -168,7 +169,7 @@ void LayerPasses::change_layers(const LayerTargets& targets, std::span<const int
   }
 }
 
-/// Solves for a layer's change, applies it, and keeps what later batches need of it. Returns it as it was applied.
+/// Solves for a layer's change, applies it, and stores what later batches need of it. Returns the change as applied.
 WeightDelta LayerPasses::change_layer(const LayerProblem& problem, const LayerTargets& targets) const {
   const EditContext& context = batch_.context;
   const auto n_members = static_cast<int64_t>(targets.members.size());
@@ -182,7 +183,7 @@ WeightDelta LayerPasses::change_layer(const LayerProblem& problem, const LayerTa
     append_columns(batch_.state, history_name(problem.layer), budget.solved_columns(problem));
     return applied;
   }
-  Tensor inverse_gram_NN;  // root's
+  Tensor inverse_gram_NN;  // on root
   const Tensor lost_OI = lost_by_filters(problem.layer);
   const WeightDelta delta = context.solve(problem.layer, [&]() -> WeightDelta {
     LayerProblem asked = problem;
@@ -193,23 +194,23 @@ WeightDelta LayerPasses::change_layer(const LayerProblem& problem, const LayerTa
     return DenseDelta{to_dense(solution.change) - lost_OI};
   });
   WeightDelta applied = apply(problem.layer, delta);
-  // without keys that are left as they are a system would be solved again to something else
+  // a system can be solved again only if no filter changed its result and no other keys were kept in place
   if (!batch_.transaction.has_filter() && targets.others.empty())
     note_system(problem, targets, std::move(inverse_gram_NN));
   if (options_.keeps_solved_keys) append_columns(batch_.state, history_name(problem.layer), problem.keys_FN);
   return applied;
 }
 
-/// What filters have taken off the layer's changes so far, where that is made up for: applied - wanted; undefined:
-/// nothing.
+/// Returns what filters have removed from the layer's changes so far (applied - wanted), if the next change makes up
+/// for it; undefined: nothing.
 Tensor LayerPasses::lost_by_filters(int64_t layer) const {
   const Tensor lost = columns_of(batch_.state, lost_name(layer));
   return lost.defined() ? batch_.context.to_solve_device(lost, layer) : lost;
 }
 
-/// Applies a change, and keeps what filters took off it where the next one makes up for that. Error feedback (OTE,
-/// github.com/Wangzzzzzzzz/OTE-SE-Alignment) asks for (R K^T - E) A^-1, E = lost (A - K K^T), which is
-/// (R + lost K) K^T A^-1 - lost: what is lost is taken back, and the keys get what they then lack.
+/// Applies a change, and with error feedback stores what filters removed from it. Error feedback (OTE,
+/// github.com/Wangzzzzzzzz/OTE-SE-Alignment) asks for (R K^T - E) A^-1, where E = lost (A - K K^T). This equals (R +
+/// lost K) K^T A^-1 - lost: the change takes back what is lost, and gives the keys what they then lack.
 WeightDelta LayerPasses::apply(int64_t layer, const WeightDelta& wanted) const {
   const WeightDelta applied = batch_.transaction.apply({WeightKind::kDown, layer}, wanted);
   if (options_.error_feedback)
@@ -218,7 +219,7 @@ WeightDelta LayerPasses::apply(int64_t layer, const WeightDelta& wanted) const {
   return applied;
 }
 
-/// What the layer's last change was solved from.
+/// Stores the system that the layer's last change was solved from.
 void LayerPasses::note_system(const LayerProblem& problem, const LayerTargets& targets, Tensor inverse_gram_NN) const {
   SolvedSystem system{.id = {WeightKind::kDown, problem.layer},
                       .keys_FN = problem.keys_FN,
@@ -233,7 +234,8 @@ void LayerPasses::note_system(const LayerProblem& problem, const LayerTargets& t
   batch_.context.note_system(std::move(system));
 }
 
-/// Notes near keys of a batch's first change: later ones have nearly the same keys, or some of them.
+/// Notes which requests of a batch have nearly equal keys, at the batch's first change. Keys at later changes are
+/// nearly the same, or are some of these.
 void LayerPasses::note_near_keys(const LayerTargets& targets, const Tensor& keys_FN) const {
   const KeyGroups near = near_keys(keys_FN);
   KeyGroups requests;
@@ -245,7 +247,7 @@ void LayerPasses::note_near_keys(const LayerTargets& targets, const Tensor& keys
   batch_.outcome.note_shared_keys(near_keys_effect(), requests);
 }
 
-/// Keeps the keys of all targets, on the weights as edited.
+/// Stores the keys of all targets, computed with the edited weights.
 void LayerPasses::keep_keys(const LayerTargets& targets, std::span<const int64_t> layers) const {
   RequestStates edited = batch_.context.states_of(targets.requests);
   for (const int64_t layer : layers) {
@@ -254,27 +256,28 @@ void LayerPasses::keep_keys(const LayerTargets& targets, std::span<const int64_t
   }
 }
 
-/// What is left of z* - h at a layer that has targets: [N, D], there.
+/// Returns z* - h at a layer that has targets: [N, D], on the device of that layer.
 Tensor LayerPasses::missing(RequestStates& states, const LayerTargets& targets, int64_t layer) const {
   const HookPoint point = value_point(batch_.context.config(), options_.values.site);
   const Tensor now_ND = states.collect({point, layer}, options_.output_mean);
   return batch_.context.to_solve_device(targets.z_ND.at(layer), layer) - now_ND;
 }
 
-/// What a down projection's output has to move by for the values' point to move by `missing`.
+/// Returns by how much a down projection's output has to move so that the hidden state at the value's site moves by
+/// `missing`.
 Tensor LayerPasses::of_projection(const Tensor& missing_ND) const {
   const double scale = projection_scale(batch_.context.config(), options_.values.site);
   return scale != 1 ? missing_ND / scale : missing_ND;
 }
 
-/// Returns into how many parts what is missing is cut, of which the next of the layers that are left takes one.
+/// Returns the number of parts that the remaining residual is divided into. The next layer takes one part.
 double LayerPasses::parts(size_t layers_left) const {
   if (options_.targets == LayerTarget::kReplay) return 1;
   const auto n = static_cast<double>(layers_left);
   return options_.spread == Spread::kEven ? n : std::sqrt(n);
 }
 
-/// This layer's share of what is missing: [D, N], on the first of the layers' device.
+/// Returns this layer's share of the residual: [D, N], on the device of the first layer that is left.
 Tensor LayerPasses::residuals(RequestStates& states, const LayerTargets& targets,
                               std::span<const int64_t> layers_left) const {
   const bool has_own = options_.targets == LayerTarget::kReplay;
@@ -285,7 +288,7 @@ Tensor LayerPasses::residuals(RequestStates& states, const LayerTargets& targets
 
 namespace {
 
-/// Multiplies column by column: a dot product for each.
+/// Returns the dot product of each pair of columns.
 Tensor dots(const Tensor& a_DN, const Tensor& b_DN) { return (a_DN * b_DN).sum(0); }
 
 Tensor change_of(const Tensor& keys_FN, const WeightDelta& delta) {

@@ -13,7 +13,7 @@
 
 namespace lancet {
 
-/// A batch under way. Its parts are requests, or chunks of them.
+/// A batch that is being edited. Its parts are requests, or chunks of requests.
 struct LayeredEditor::SubBatch : LayerPasses::Batch {
   std::span<const PreparedRequest> prepared;
 
@@ -69,7 +69,7 @@ EditOutcome LayeredEditor::edit(const EditContext& context, std::span<const Edit
   if ((rounds.size() > 1 || parts.size() > 1) && options_.norm_anchor.mode != NormAnchor::Mode::kOff)
     measure_anchors(sub_batch, all_layers);
   for (const KeyGroups& together : rounds) {
-    int64_t changes = 0;  // of each layer
+    int64_t changes = 0;  // number of changes of each layer
     for (const std::span<const int64_t> layers : parts) changes = edit_round(sub_batch, together, layers);
     for (int64_t change = 0; change < changes; ++change)
       for (const std::vector<int64_t>& group : together) {
@@ -108,7 +108,8 @@ GivenSolution LayeredEditor::solve_given(const EditContext& context, const Given
   return {{on_host(change.left_OR), on_host(change.right_RI)}, inverse_NN.defined() ? on_host(inverse_NN) : Tensor()};
 }
 
-/// Measures anchors on values of their own, where the values of a batch are not all found on the same weights.
+/// Measures the norm anchors on separately found values, for methods that find the values of a batch on different
+/// weights.
 void LayeredEditor::measure_anchors(const SubBatch& batch, std::span<const int64_t> all) const {
   for (const std::span<const int64_t> stage : stages_of(options_, all)) {
     const int64_t layer = value_layer_of(options_, stage);
@@ -118,7 +119,7 @@ void LayeredEditor::measure_anchors(const SubBatch& batch, std::span<const int64
   }
 }
 
-/// Runs `use` on the weights that values are found on.
+/// Runs `use` on the weights on which values are found.
 void LayeredEditor::on_value_weights(const SubBatch& batch, const std::function<void()>& use) const {
   if (!options_.values_on_unedited) return use();
   batch.transaction.put_unedited();
@@ -136,7 +137,7 @@ OptimizedValues LayeredEditor::find_values(const SubBatch& sub_batch, std::span<
   return values;
 }
 
-/// Returns the targets by layer: the last one's alone, which all approach, or each layer's own.
+/// Returns the targets by layer: one at the last layer, which all layers approach, or one for each layer.
 std::map<int64_t, Tensor> LayeredEditor::targets_of(const SubBatch& sub_batch,
                                                     std::span<const PreparedRequest> requests, const Tensor& z_ND,
                                                     std::span<const int64_t> layers) const {
@@ -149,7 +150,8 @@ std::map<int64_t, Tensor> LayeredEditor::targets_of(const SubBatch& sub_batch,
   return targets;
 }
 
-/// Returns how many changes each of the layers got, in columns that are the round's requests.
+/// Edits one round. Returns how many changes each of the layers got. The columns of a change are the requests of the
+/// round.
 int64_t LayeredEditor::edit_round(const SubBatch& sub_batch, const KeyGroups& groups,
                                   std::span<const int64_t> layers) const {
   std::vector<int64_t> members;
@@ -168,7 +170,7 @@ int64_t LayeredEditor::edit_round(const SubBatch& sub_batch, const KeyGroups& gr
   KeyGroups kept;
   std::vector<int64_t> firsts;
   std::vector<Tensor> targets;
-  int64_t place = 0;  // among the members
+  int64_t place = 0;  // index among the members
   for (const std::vector<int64_t>& group : groups) {
     std::vector<int64_t> places;
     for (const int64_t request : sub_batch.requests_of(group)) {
@@ -199,7 +201,7 @@ int64_t LayeredEditor::edit_round(const SubBatch& sub_batch, const KeyGroups& gr
 
 namespace {
 
-/// Puts the results of the requests at `places` there.
+/// Copies the results of the requests at `places` to these places of the whole.
 void put(OptimizedValues& whole, const std::vector<int64_t>& places, OptimizedValues found) {
   const torch::NoGradGuard no_grad;
   const auto n = static_cast<int64_t>(whole.losses.size());
@@ -219,7 +221,7 @@ void put(OptimizedValues& whole, const std::vector<int64_t>& places, OptimizedVa
   whole.batching.resumed += found.batching.resumed;
 }
 
-/// Later chunks of the request at `place` get its delta to hold.
+/// Makes later chunks of the request at `place` hold its delta.
 void hold(std::vector<PreparedRequest>& requests, size_t place, const std::vector<double>& delta_D) {
   const PreparedRequest& found = requests[place];
   for (PreparedRequest& later : requests)

@@ -26,7 +26,8 @@ std::optional<std::vector<int64_t>> parse_layers(ConfigSection& editor) {
 
 namespace {
 
-/// Chunks' values are found one after another at the last layer, each with the ones before it as they were found.
+/// Refuses options that do not work with chunks. The values of chunks are found one after another at the last layer,
+/// with the values of the earlier chunks in place exactly as they were found.
 void refuse_beside_chunks(ConfigSection& editor, const LayeredOptions& options) {
   const auto refuse = [&](std::string_view key, std::string_view expected, std::string_view why) {
     editor.problem(key, cat("expected ", expected, " with values.chunk_tokens: ", why));
@@ -55,12 +56,12 @@ LayeredOptions parse_layered_options(ConfigSection& editor, LayeredOptions optio
   options.target_rule.end = parse_target_end(editor);
   if (options.target_rule.compat != Compat::kNone && !options.contexts.chat.empty())
     editor.problem(LayeredSpec::kCompat.key, "expected it absent with contexts.chat: no public code edits in a chat");
-  // memit's generator decodes with special tokens, which come back as tokens where the tokenizer reads them in text
+  // memit's generator decodes with special tokens, and the tokenizer may read their text as special tokens again
   if (options.target_rule.compat == Compat::kMemit) options.contexts.opening = ContextOptions::Opening::kWithBos;
-  // PMET writes the MLP's half of its value alone, which at the first layer is too little
+  // PMET writes only the MLP's half of its value, which is too little at the first layer
   if (options.order == EditOrder::kTogether && options.spread == Spread::kEven)
     options.targets = read<LayerTarget>(editor, ResidualSpec::kTargets);
-  // BLUE's values are found on the weights as edited so far
+  // BLUE finds values on the weights edited so far
   if (options.order == EditOrder::kTogether && !options.values_on_unedited && read(editor, LayeredSpec::kBlue)) {
     if (options.layers && options.layers->size() < 2)
       editor.problem(LayeredSpec::kBlue.key, "expected at least two layers: the first and the last are changed");
@@ -119,7 +120,7 @@ namespace {
 
 constexpr double kNearCosine = 0.99;
 
-/// The smallest column of the group that column `i` is in by now.
+/// Returns the representative of the group of column `i`: its smallest column.
 size_t root_of(std::vector<size_t>& parents, size_t i) {
   while (parents[i] != i) i = parents[i] = parents[parents[i]];
   return i;

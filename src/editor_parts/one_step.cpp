@@ -83,7 +83,8 @@ EditOutcome OneStepEditor::edit(const EditContext& context, std::span<const Edit
     transaction.apply(modules[i], context.solve(modules[i].layer, [&] {
       const TokenGradients unit = normalise(state, tokens);
       const Tensor strength_M1 = -options_.lr * unit.inputs_MI.square().sum(1, /*keepdim=*/true);
-      const double scale = 1 / std::sqrt(options_.ridge);  // (X^T X + ridge I)^-1 X^T V is that of scaled X and V
+      // (X^T X + ridge I)^-1 X^T V equals the solution for ridge = 1 with X and V scaled
+      const double scale = 1 / std::sqrt(options_.ridge);
       return solve_least_squares(scale * tokens.inputs_MI, scale * strength_M1 * unit.gradients_MO);
     }));
     captured.weights[i] = {};

@@ -7,7 +7,7 @@
 
 namespace lancet {
 
-/// Returns W - W0; undefined: the weight is not edited.
+/// Returns W - W0; undefined if the weight is not edited.
 Tensor TextBudget::change_so_far(int64_t layer) const {
   const WeightTransaction::Entry* entry = transaction_.find({WeightKind::kDown, layer});
   if (entry == nullptr) return {};

@@ -1,5 +1,5 @@
-// A layer's part of a batch under `text_budget`: all edits so far are solved for again, together with the new ones, and
-// the weight's whole change stays within the share of its unedited outputs' mean square that text may move by.
+// A layer's part of a batch under `text_budget`. All edits so far are solved again together with the new ones, so that
+// the weight's whole change moves its outputs on text by at most a share of their mean square.
 #pragma once
 
 #include "lancet/editing/editor.h"
@@ -10,16 +10,18 @@ struct LayerProblem;
 
 class TextBudget {
  public:
-  /// `share`: of tr(W0 C W0^T), which tr((W - W0) C (W - W0)^T) may reach. All else outlives this.
+  /// `share`: tr((W - W0) C (W - W0)^T) is at most this share of tr(W0 C W0^T). All other arguments must outlive this
+  /// object.
   TextBudget(double share, const EditContext& context, const WeightTransaction& transaction)
       : share_(share), context_(context), transaction_(transaction) {}
 
-  /// Returns, within EditContext::solve alone, what the weight is to change by: a column for each of the problem's keys
-  /// where nothing was edited before, else a dense change, since earlier edits then get others too. The problem's
-  /// history is solved_columns() of earlier changes.
+  /// Returns the change of the weight. Call it only inside EditContext::solve. The change has a column for each key of
+  /// the problem if nothing was edited before. Else it is dense, because the changes of earlier edits are different
+  /// then. The problem's history is what solved_columns() returned for earlier changes.
   WeightDelta solve(const LayerProblem& problem) const;
 
-  /// Returns what later changes need of this one, which is applied: below each key what W - W0 gives at it.
+  /// Returns what later changes need of this one, after it was applied: each key, and below it the result of W - W0 for
+  /// this key.
   Tensor solved_columns(const LayerProblem& problem) const;
 
  private:

@@ -1,4 +1,4 @@
-// An editor around another one: all that it does not override is the other's.
+// An editor around another editor. It forwards everything that a derived class does not override.
 #pragma once
 
 #include <memory>

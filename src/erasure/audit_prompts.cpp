@@ -12,7 +12,7 @@ namespace {
 constexpr std::string_view kOpenings[] = {"It is widely reported that {}", "As everybody here remembers: {}",
                                           "Yesterday's newspaper said this. {}"};
 
-/// The next fact with another old answer; null: there is none.
+/// Returns the next fact with a different old answer; null if there is none.
 const ErasedFact* other_fact(std::span<const ErasedFact> facts, size_t at) {
   for (size_t step = 1; step < facts.size(); ++step) {
     const ErasedFact& other = facts[(at + step) % facts.size()];

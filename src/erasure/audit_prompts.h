@@ -1,4 +1,4 @@
-// What an audit asks of a fact.
+// The prompts with which an audit asks for a fact.
 #pragma once
 
 #include <span>
@@ -9,11 +9,11 @@
 
 namespace lancet {
 
-/// Openings that the audit puts before a prompt, as contexts have them.
+/// Returns the openings that the audit puts before a prompt, in the form of contexts.
 std::span<const std::string_view> audit_openings();
 
-/// Fills in the facts' prompts, from their requests and old answers. Prompts that with their answer go beyond the
-/// model's positions are left out, and a paraphrase that is the own prompt.
+/// Fills in the prompts of the facts, from their requests and old answers. Leaves out prompts that are too long for the
+/// model together with their answer, and paraphrases that equal the own prompt.
 void add_audit_prompts(std::vector<ErasedFact>& facts, const Tokenizer& tokenizer, int64_t max_positions);
 
 }  // namespace lancet

@@ -31,7 +31,7 @@ constexpr const char* kAuditFile = "audit.json";
 constexpr OutputKind kErasedOutput{"erase", kErasedFile, "lancet-erased-"};
 constexpr OutputKind kAuditOutput{"audit", kAuditFile, "lancet-audit-"};
 
-/// Returns each fact in each of the prompts; what is measured of it stays with the request's own prompt.
+/// Returns each fact in each of the prompts. The texts to measure stay with the request's own prompt.
 std::vector<EditRequest> in_all_prompts(std::span<const ErasedFact> facts, std::span<const std::string> templates) {
   std::vector<EditRequest> requests;
   for (const ErasedFact& fact : facts) {
@@ -54,7 +54,7 @@ std::vector<EditRequest> in_all_prompts(std::span<const ErasedFact> facts, std::
   return requests;
 }
 
-/// What the folder says of itself: nothing of the facts.
+/// Returns the note in the model's folder, which does not mention the facts.
 std::string erased_note() {
   return dump_report({{"format", "lancet-erased-1"},
                       {"lancet", kVersion},
@@ -92,7 +92,7 @@ class EraseRun {
   }
 
  private:
-  /// What can fail before any weight is read.
+  /// Does everything that can fail before any weight is read.
   void open() {
     check_folders();
     files_ = std::make_shared<const ModelFiles>(open_model(job_.model, job_.ignore_config_keys));
@@ -111,7 +111,7 @@ class EraseRun {
     }
     lock_.emplace(job_.output->place.folder, kErasedOutput);
     audit_lock_.emplace(audit_dir_, kAuditOutput);
-    check_folders();  // again: another run may have ended before the locks, or a killed one been made good
+    check_folders();  // again: meanwhile another run may have ended, or a killed run's output may have been repaired
   }
 
   void check_folders() const {
@@ -125,7 +125,7 @@ class EraseRun {
     check_output_place(output.place, output.if_exists, job_.model);
   }
 
-  /// The fact as far as it is known without the model: a text stands for what the model is to say of it.
+  /// Returns the fact as far as it is known without the model. A placeholder stands for what the model will say.
   ErasedFact begun(EditRequest request) const {
     ErasedFact fact{.request = std::move(request)};
     const EraseOptions& options = *job_.erase;
@@ -145,7 +145,7 @@ class EraseRun {
     return requests;
   }
 
-  /// Takes the facts as they are for those that are edited.
+  /// Makes the requests to edit from the facts.
   void set_requests() {
     const std::shared_ptr<PreparedMethod> prepared = method_ ? method_->prepared() : nullptr;
     method_.reset();
@@ -154,7 +154,8 @@ class EraseRun {
     check_lengths(*files_, inputs_->requests);
     const std::unique_ptr<Editor> editor = make_editor(job_.editor);
     OutputOptions output = resolve_output(*job_.output, *files_, editor->targets(files_->config));
-    if (output.format == OutputFormat::kAdapter) output.format = OutputFormat::kMixed;  // auto: of a quantised model
+    // this is what auto gives for a quantised model
+    if (output.format == OutputFormat::kAdapter) output.format = OutputFormat::kMixed;
     method_.emplace(job_, *inputs_, alone(), MethodOptions{.prepared = prepared, .output = output});
   }
 
@@ -166,7 +167,7 @@ class EraseRun {
     return all;
   }
 
-  /// Asks the model for old answers and neutral targets that nobody gave.
+  /// Asks the model for missing old answers and neutral targets.
   void settle_facts(const CausalLM& model) {
     std::vector<std::string> prompts;
     for (const ErasedFact& fact : facts_) prompts.push_back(fact.request.prompt.text);
@@ -197,7 +198,7 @@ class EraseRun {
     add_audit_prompts(facts_, *files_->tokenizer, files_->config.max_positions);
   }
 
-  /// The audit's folder appears first, so that no model is there without it.
+  /// Writes the audit's folder first, so that there is no model without its audit.
   void write_output(const EraseReport& report, OutputForm::Entries entries) {
     const OutputOptions& output = *job_.output;
     OutputFolder model(output.place.folder, output.if_exists, kErasedOutput);

@@ -1,4 +1,4 @@
-// audit.json.
+// Writes audit.json.
 #include "audit_prompts.h"
 #include "lancet/core/version.h"
 #include "lancet/erasure/erase_job.h"

@@ -1,5 +1,5 @@
-// What a model would say after each of its layers. Source: the logit lens (nostalgebraist 2020): a layer's hidden state
-// through the final norm and the head.
+// What a model would say after each of its layers. Source: the logit lens (nostalgebraist 2020): the final norm and the
+// head are applied to a layer's hidden state.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,13 @@
 
 namespace lancet {
 
-/// One token after one prompt, by layer.
+/// The results for one token after one prompt, by layer.
 struct LogitLens {
   std::vector<double> probability;
   std::vector<int64_t> rank;  ///< 1: no token is likelier
 };
 
-/// Throws: NumericError when a probability is not finite.
+/// Throws: NumericError if a probability is not finite.
 LogitLens look_through(const CausalLM& model, const std::vector<TokenId>& prompt, TokenId token);
 
 }  // namespace lancet

@@ -16,7 +16,7 @@
 namespace lancet {
 namespace {
 
-constexpr int64_t kOrderTokens = 32;  ///< that the longest order adds to two prompts
+constexpr int64_t kOrderTokens = 32;  ///< tokens that the longest prompt of the kind `order` adds to two prompts
 
 Continuation continuation_of(const Tokenizer& tokenizer, const ErasedFact& fact, const std::string& prompt) {
   ContinuedPrompt continued =

@@ -1,4 +1,4 @@
-// Asks a model, as its weights are, for facts.
+// Asks a model for facts, with its current weights.
 #pragma once
 
 #include <span>
@@ -13,7 +13,7 @@
 
 namespace lancet {
 
-/// How answers are drawn.
+/// How answers are sampled.
 struct SampledAnswers {
   int64_t samples = 0;
   double temperature = 1;
@@ -22,16 +22,16 @@ struct SampledAnswers {
 };
 SampledAnswers sampled_answers(const JobConfig& job);
 
-/// Returns how much an audit of these facts runs, whose prompts need not be known yet.
+/// Returns the size of an audit of these facts. Their prompts need not be known yet.
 EvaluationSize audit_size(std::span<const EditRequest> requests, const Tokenizer& tokenizer,
                           const SampledAnswers& sampled);
 
-/// What the model says after each prompt of each fact.
+/// Returns what the model says after each prompt of each fact.
 std::vector<std::vector<PromptAudit>> ask_prompts(const CausalLM& model, const Tokenizer& tokenizer,
                                                   std::span<const ErasedFact> facts, const std::string& stage);
 
-/// All of the audit. Throws: ConfigError for an answer that is no target of a prompt; NumericError when the logit lens
-/// gives what is not finite.
+/// Runs the whole audit. Throws: ConfigError if an answer cannot be the target of a prompt; NumericError if the logit
+/// lens gives a number that is not finite.
 std::vector<FactAudit> ask_facts(const CausalLM& model, const Tokenizer& tokenizer, std::span<const ErasedFact> facts,
                                  const SampledAnswers& sampled, const std::string& stage);
 

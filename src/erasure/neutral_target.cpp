@@ -14,14 +14,14 @@
 namespace lancet {
 namespace {
 
-constexpr int64_t kWordTokens = 6;  ///< that a first word is looked for in
+constexpr int64_t kWordTokens = 6;  ///< the first word is searched in this many tokens
 
 constexpr std::string_view kBeginnings[] = {"Vor", "Tan", "Mel", "Quo", "Bra", "Zel", "Dri", "Hus"};
 constexpr std::string_view kEndings[] = {"kel", "dris", "mund", "vath", "lon", "ferri", "gosh", "tane"};
 
 bool is_space(char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; }
 
-/// The text's first word, where white space stands before it.
+/// Returns the text's first word, if there is white space before it.
 std::string first_word(std::string_view added) {
   if (added.empty() || !is_space(added.front())) return {};
   const auto begin = std::find_if_not(added.begin(), added.end(), is_space);
@@ -36,7 +36,7 @@ std::string with_subject(const SubjectPrompt& prompt, const std::string& subject
                       static_cast<size_t>(prompt.subject.end - prompt.subject.begin), subject);
 }
 
-/// Whether the word may follow the prompt as a target.
+/// Whether the word can be the target after the prompt.
 bool may_follow(const Tokenizer& tokenizer, const SubjectPrompt& prompt, const std::string& word) {
   try {
     continue_prompt(tokenizer, prompt.text, word, "");
@@ -46,7 +46,7 @@ bool may_follow(const Tokenizer& tokenizer, const SubjectPrompt& prompt, const s
   }
 }
 
-/// The commonest of the words that may stand for the old answer; empty: none may.
+/// Returns the most frequent of the words that can replace the old answer; empty if none can.
 std::string commonest(std::span<const std::string> words, const Tokenizer& tokenizer, const EditRequest& request,
                       const std::string& old_answer) {
   std::map<std::string, int64_t> counts;

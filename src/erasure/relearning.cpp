@@ -15,12 +15,13 @@
 namespace lancet {
 namespace {
 
-/// Returns what a fact shares with those that it is related to.
+/// Returns what a fact shares with related facts.
 std::string relation_of(const EditRequest& request) {
   return request.relation.empty() ? marked_prompt(request.prompt) : request.relation;
 }
 
-/// The related facts, one of each relation of the erased ones in turn; each is to be said as it is true.
+/// Returns the related facts with their true answers as targets. They take turns: one fact of each relation of the
+/// erased facts.
 std::vector<EditRequest> by_relation(std::vector<EditRequest> related, std::span<const EditRequest> erased) {
   std::vector<std::string> relations;
   for (const EditRequest& request : erased)
@@ -55,7 +56,7 @@ ConfigTree training_editor(const EraseOptions::Relearning& options, const ModelC
   editor.set("modules", std::move(modules));
   editor.set("steps", ConfigTree::number(options.steps));
   editor.set("lr", ConfigTree::number(options.lr));
-  editor.set("stop_loss", ConfigTree::number(0.0));  // facts that are known are trained all the same
+  editor.set("stop_loss", ConfigTree::number(0.0));  // facts that the model already knows are trained, too
   return editor;
 }
 
@@ -78,13 +79,13 @@ Relearning::Relearning(const JobConfig& job, const ModelFiles& files, std::vecto
 }
 
 Workload Relearning::work() const {
-  std::vector<std::string> assumptions;  // the tokenizer leaves none
+  std::vector<std::string> assumptions;  // none remain, because the tokenizer is there
   return edit_work(training_, files_.config, {.tokenizer = files_.tokenizer.get(), .requests = related_}, assumptions);
 }
 
 std::vector<std::vector<PromptAudit>> Relearning::asked_after(CausalLM& model, std::span<const ErasedFact> facts,
                                                               int64_t count) const {
-  WeightTransaction transaction(model);  // goes back at the end
+  WeightTransaction transaction(model);  // restores the weights at the end
   const std::unique_ptr<Editor> editor = make_editor(training_.editor);
   const EditContext context(model, *files_.tokenizer, {}, {},
                             {alone(), nullptr, training_.run.step_launch, training_.run.seed});

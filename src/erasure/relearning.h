@@ -1,4 +1,4 @@
-// Whether training on related facts brings erased ones back.
+// Measures whether training on related facts brings erased facts back.
 #pragma once
 
 #include <span>
@@ -9,24 +9,23 @@
 
 namespace lancet {
 
-/// The training that is tried on an erased model: RelearnSpec::kMethod on the down projections of all
-/// layers, all steps of it.
+/// The training of an erased model: RelearnSpec::kMethod on the down projections of all layers, with all steps.
 class Relearning {
  public:
-  /// `related`: facts that may be trained, of which those stay that share a relation, or a prompt with another subject,
-  /// with an erased one, and that have a `target_true`. All outlive this. Throws: ConfigError where none is left, and
-  /// for a model whose down projections it does not train.
+  /// `related`: candidates for training. Only facts with a `target_true` are used that share a relation with an erased
+  /// fact, or the prompt with another subject. All arguments must outlive this object. Throws: ConfigError if no fact
+  /// is left, or if the method cannot train the model's down projections.
   Relearning(const JobConfig& job, const ModelFiles& files, std::vector<EditRequest> related,
              std::span<const EditRequest> erased);
 
-  /// What it takes beside the erasure.
+  /// Returns the work that is needed in addition to the erasure.
   Workload work() const;
-  /// Facts that there are to train on.
+  /// Returns how many facts there are to train on.
   int64_t related() const { return static_cast<int64_t>(related_.size()); }
 
-  /// Trains each of the job's numbers of facts that there are, from the weights as they are, which the model has again
-  /// at the end, whatever is thrown. The first of the results is that of no training. `erased`: what the model says as
-  /// it is, by fact.
+  /// Trains on each of the job's numbers of facts (up to the number there are), each time from the current weights,
+  /// which are restored at the end, also after an exception. The first result is without training. `erased`: what the
+  /// erased model says, by fact.
   std::vector<Relearned> run(CausalLM& model, std::span<const ErasedFact> facts,
                              std::span<const FactAudit> erased) const;
 
@@ -37,7 +36,7 @@ class Relearning {
   JobConfig training_;
   const ModelFiles& files_;
   std::vector<int64_t> counts_;
-  std::vector<EditRequest> related_;  ///< relation by relation in turn
+  std::vector<EditRequest> related_;  ///< sorted so that the relations take turns
 };
 
 }  // namespace lancet

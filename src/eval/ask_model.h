@@ -1,4 +1,4 @@
-// Puts questions to a model. Defined in questions.cpp.
+// Asks a model questions. Defined in questions.cpp.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace lancet {
 
-/// Which of the questions; indices ascend.
+/// A selection of the questions, as ascending indices.
 struct QuestionPart {
   std::vector<size_t> continuations;
   std::vector<size_t> texts;
@@ -19,14 +19,14 @@ struct QuestionPart {
 struct QuestionedModel {
   const CausalLM& model;
   const Tokenizer& tokenizer;
-  const std::string& stage;  ///< what the progress shows
+  const std::string& stage;  ///< the stage that progress shows
 };
 
-/// Collective: rows are spread over ranks, all of which get the whole.
+/// Collective. Spreads the rows over the ranks; all ranks get all answers.
 ModelAnswers ask_model(const ModelQuestions& questions, const QuestionPart& part, const QuestionedModel& questioned,
                        Communicator& communicator);
 
-/// How much that runs.
+/// Returns the size of the work that ask_model() does for this part.
 EvaluationSize size_of(const ModelQuestions& questions, const QuestionPart& part);
 
 }  // namespace lancet

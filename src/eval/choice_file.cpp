@@ -13,7 +13,7 @@ using Json = nlohmann::json;
 
 constexpr size_t kShownLines = 20;
 
-/// Throws: ConfigError "field: ..." for the first thing that is wrong.
+/// Throws: ConfigError "field: ..." for the first problem.
 ChoiceItem parse_item(const std::string& line) {
   Json json;
   try {

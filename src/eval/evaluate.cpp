@@ -18,7 +18,7 @@
 namespace lancet {
 namespace {
 
-/// What to do about a model that answers with NaN or infinity.
+/// Describes a model that answers with NaN or infinity, and says what to do.
 NumericError no_answer(const CausalLM& model, const std::string& what, const Evaluation* before) {
   return not_finite(model, what,
                     before == nullptr ? wider_dtype(model)
@@ -128,7 +128,8 @@ void EvaluationPlan::check_answers(const ModelAnswers& answers, const CausalLM& 
                         before);
 }
 
-/// Collective: root asks, and all ranks get the verdicts. Texts that were not generated this time are not judged.
+/// Collective. Root asks the judge, and all ranks get the verdicts. Only texts that were generated this time are
+/// judged.
 void EvaluationPlan::ask_judge(ModelAnswers& answers, Communicator& communicator) const {
   const std::vector<JudgeQuestion>& questions = set_->questions.judged();
   if (questions.empty()) return;
@@ -215,12 +216,13 @@ Evaluation EvaluationPlan::run(const CausalLM& model, const std::string& stage, 
 namespace {
 
 constexpr size_t kDraws = 1000;
-constexpr double kTail = 0.025;        // on each side
-constexpr size_t kLeastRequests = 10;  // of fewer, draws say more about the draws: two right ones give 100 to 100 %
+constexpr double kTail = 0.025;  // probability of each of the two tails
+// with fewer requests the interval says little: two right answers give 100 to 100 %
+constexpr size_t kLeastRequests = 10;
 
-/// How often each request is in each draw.
+/// Returns for each draw how often it has each request.
 std::vector<std::vector<int>> draw_requests(size_t n_requests) {
-  std::mt19937_64 random(0);  // its numbers are the same everywhere, those of std's distributions are not
+  std::mt19937_64 random(0);  // gives the same numbers everywhere, unlike the distributions of the standard library
   std::vector<std::vector<int>> draws(kDraws, std::vector<int>(n_requests));
   for (std::vector<int>& draw : draws)
     for (size_t i = 0; i < n_requests; ++i) ++draw[random() % n_requests];

@@ -16,13 +16,13 @@
 namespace lancet {
 namespace {
 
-/// Measures each place: -log p of what follows, KL from the old distribution, whether the likeliest token is the same.
-/// [M, 3].
+/// Measures at each position: -log p of the next token, KL from the old distribution, and whether the likeliest token
+/// is the same. [M, 3].
 Tensor measure_places(const CausalLM& model, const Tensor& h_MD, const Tensor& next_M, const Tensor& before_MD) {
   const auto log_p = [&](const Tensor& h) {
     return model.logits(h).to(model.placement().value_dtype()).log_softmax(1);
   };
-  // Two distributions of each place are there at once.
+  // two distributions for each position are in memory together
   const int64_t together =
       std::max<int64_t>(1, rows_per_head_call(model.config(), model.placement().weight_dtype()) / 2);
   std::vector<Tensor> parts;
@@ -53,7 +53,7 @@ HeldOutText::HeldOutText(const Tokenizer& tokenizer, const HeldOutOptions& optio
     std::vector<TokenId> ids = tokenizer.ids(*text);
     ids.resize(std::min({ids.size(), cap, static_cast<size_t>(left)}));
     left -= static_cast<int64_t>(ids.size());
-    if (ids.size() < 2) continue;  // nothing to predict
+    if (ids.size() < 2) continue;  // there is nothing to predict
     predicted_ += static_cast<int64_t>(ids.size()) - 1;
     documents_.push_back(std::move(ids));
   }
@@ -90,7 +90,7 @@ std::vector<Tallies> HeldOutText::measure(const CausalLM& model, const std::stri
   const torch::NoGradGuard no_grad;
   Progress progress(stage, count_own_rows(communicator, batches_), "documents");
   progress.measure_by(
-      "", static_cast<int64_t>(own_pieces(communicator, batches_.size()).size()));  // the longest documents come last
+      "", static_cast<int64_t>(own_pieces(communicator, batches_.size()).size()));  // the longest documents are last
   size_t n_done = 0;
   const auto measure_batch = [&](const std::vector<int64_t>& rows) {
     std::vector<std::vector<TokenId>> ids;

@@ -18,7 +18,7 @@
 namespace lancet {
 namespace {
 
-constexpr size_t kShownBytes = 60;  ///< most bytes of a text that is shown
+constexpr size_t kShownBytes = 60;  ///< largest number of bytes of a text in a message
 
 std::span<const std::byte> bytes_of(const std::vector<TokenId>& ids) { return std::as_bytes(std::span(ids)); }
 
@@ -64,7 +64,7 @@ std::vector<TokenId> QuestionCollector::some_ids(std::vector<TokenId> ids, std::
   return ids;
 }
 
-/// Checks the prompt's length. `after`: what follows the prompt, which with it has so many tokens.
+/// Checks the prompt's length. `tokens`: of the prompt together with `after`, which follows it.
 void QuestionCollector::check_length(std::string_view prompt, std::string_view after, size_t tokens) {
   const auto count = static_cast<int64_t>(tokens);
   if (!limit_.has_room(count)) limit_.note(cat(where_, ": '", excerpt(prompt, kShownBytes), "' and ", after), count);
@@ -100,7 +100,7 @@ size_t QuestionCollector::chat(const ChatTemplate& chat, std::string_view messag
 
 namespace {
 
-/// Rows of sampled text are numbered: a batch of them is a range.
+/// Returns batches of row numbers. The rows of sampled text are numbered, so a batch is a range.
 RowBatches ranges_of(size_t n_rows, int64_t row_tokens) {
   const auto together = static_cast<size_t>(std::max<int64_t>(1, kForwardTokens / std::max<int64_t>(1, row_tokens)));
   RowBatches batches;
@@ -111,7 +111,7 @@ RowBatches ranges_of(size_t n_rows, int64_t row_tokens) {
   return batches;
 }
 
-/// Ids as one tensor: of each row how many there are, and these.
+/// Returns one tensor with a row for each list: its length, then its ids.
 Tensor packed_ids(const std::vector<std::vector<TokenId>>& rows, int64_t most) {
   Tensor ids_RX = torch::zeros({static_cast<int64_t>(rows.size()), most + 1}, at::kLong);
   int64_t* at = ids_RX.mutable_data_ptr<int64_t>();
@@ -143,10 +143,10 @@ GeneratedText to_text(const Tokenizer& tokenizer, std::vector<TokenId> ids, std:
   return text;
 }
 
-/// What all rows that are generated together share.
+/// Texts of the same kind are generated together.
 using TextKind = std::pair<Decoding, std::vector<TokenId>>;
 
-/// The texts of one kind; `places`: where they stand among all.
+/// Answers the texts of one kind. `places`: their indices among all texts.
 void answer(const TextKind& kind, std::span<const TextQuestion> texts, const std::vector<size_t>& places,
             const QuestionedModel& questioned, Communicator& communicator,
             std::vector<std::optional<GeneratedText>>& answers) {

@@ -17,24 +17,24 @@
 namespace lancet {
 namespace {
 
-/// A target after a prompt; the document is the prompt and the target without its last token.
+/// A target after a prompt. Its document is the prompt with the target, without the target's last token.
 struct Pair {
   int64_t document = 0;
-  int64_t first_place = 0;  ///< which predicts the target's first token: the prompt's last one
+  int64_t first_place = 0;  ///< the position that predicts the target's first token: the prompt's last token
   std::span<const TokenId> target;
 };
 
-/// Continuations, equal ones once.
+/// Continuations without duplicates, and how they are run.
 struct ScoringPlan {
   std::vector<std::vector<TokenId>> documents;
   std::vector<Pair> pairs;
   std::vector<int64_t> pair_of;  ///< index of each continuation's pair
-  RowBatches packs;              ///< documents
-  RowBatches batches;            ///< the pairs of each pack's documents, in their order
+  RowBatches packs;              ///< indices of documents
+  RowBatches batches;            ///< for each pack, the pairs of its documents, in their order
   size_t longest_target = 0;
 };
 
-/// Documents of more than `apart` tokens are scored apart from others.
+/// Documents of more than `apart` tokens are scored separately from others.
 ScoringPlan plan_scoring(std::span<const Continuation> continuations,
                          int64_t apart = std::numeric_limits<int64_t>::max()) {
   ScoringPlan plan;
@@ -50,7 +50,7 @@ ScoringPlan plan_scoring(std::span<const Continuation> continuations,
       pairs_of.emplace_back();
     }
     const Pair pair{document->second, static_cast<int64_t>(prompt.size()) - 1, target};
-    // of the target only the last token is not in the document
+    // the document lacks only the last token of the target
     const auto [at, is_new_pair] =
         pairs.try_emplace({pair.document, pair.first_place, target.back()}, static_cast<int64_t>(plan.pairs.size()));
     if (is_new_pair) {
@@ -71,16 +71,16 @@ ScoringPlan plan_scoring(std::span<const Continuation> continuations,
   return plan;
 }
 
-/// A token of a target, and which of the pass's outputs predicts it.
+/// A token of a target, and the index of the output of the pass that predicts it.
 struct Label {
   int64_t output = 0;
   TokenId id = 0;
 };
 
-/// Every output is read by a label, so there are at most as many.
+/// A pack of documents. A label reads every output, so there are at most as many outputs as labels.
 struct Pack {
   TokenBatch batch;
-  std::vector<Label> labels;  ///< the pairs' labels in their order
+  std::vector<Label> labels;  ///< the labels of the pairs, in their order
 };
 
 Pack make_pack(const ScoringPlan& plan, size_t number) {
@@ -93,7 +93,7 @@ Pack make_pack(const ScoringPlan& plan, size_t number) {
   std::vector<int64_t> outputs, output_of(static_cast<size_t>(pack.batch.ids_BT.size(1)), -1);
   int64_t begin = 0;
   int64_t document = plan.packs[number].front();
-  size_t n_before = 0;  // documents
+  size_t n_before = 0;  // number of earlier documents
   for (const int64_t row : plan.batches[number]) {
     const Pair& pair = plan.pairs[static_cast<size_t>(row)];
     for (; document != pair.document; document = plan.packs[number][n_before])
@@ -113,7 +113,7 @@ Pack make_pack(const ScoringPlan& plan, size_t number) {
   return pack;
 }
 
-/// What the model says at a label's place.
+/// What the model predicts at a label's position.
 struct Reading {
   double nll = 0;
   TokenId argmax = 0;
@@ -125,11 +125,11 @@ std::vector<Reading> read_labels(const CausalLM& model, const Tensor& h_OD, cons
   std::vector<size_t> order(labels.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return output_of(a) < output_of(b); });
-  std::vector<int64_t> cells;  // in the table of all logits
+  std::vector<int64_t> cells;  // indices in the flattened table of all logits
   for (const size_t label : order) cells.push_back(output_of(label) * vocabulary + labels[label].id);
   const Tensor cell_L = to_index(cells, h_OD.device());
   std::vector<Tensor> nll_parts, argmax_parts;
-  int64_t first = 0;  // label of those in order
+  int64_t first = 0;  // index of the first of these labels
   const int64_t together = rows_per_head_call(model.config(), model.placement().weight_dtype());
   for (int64_t begin = 0; begin < h_OD.size(0); begin += together) {
     const int64_t end = std::min(begin + together, h_OD.size(0));
@@ -148,8 +148,8 @@ std::vector<Reading> read_labels(const CausalLM& model, const Tensor& h_OD, cons
   return readings;
 }
 
-/// Returns, for each of the pack's pairs, nll, then the argmax at each place of its target: [pairs, 1 + longest target]
-/// f64 on the host.
+/// Returns for each pair of the pack its nll, followed by the argmax at each position of its target: [pairs, 1 +
+/// longest target] f64 on the host.
 Tensor score_pack(const CausalLM& model, const ScoringPlan& plan, size_t number, StageTurn& turn) {
   Pack pack = make_pack(plan, number);
   pack.batch.sequence.turn = &turn;
@@ -210,7 +210,8 @@ std::vector<ContinuationScore> score_continuations(const CausalLM& model, std::s
   const ScoringPlan plan = plan_scoring(continuations, longest_usual_text(model.config()));
   Progress progress(stage, count_own_rows(communicator, plan.batches), "continuations");
   progress.measure_by(
-      "", static_cast<int64_t>(own_pieces(communicator, plan.batches.size()).size()));  // as many tokens in each, about
+      // all have about the same number of tokens
+      "", static_cast<int64_t>(own_pieces(communicator, plan.batches.size()).size()));
   const Tensor scores_NX = scatter_rows(communicator, RowWork{model.placement(), stage}, plan.batches,
                                         {torch::kDouble, Placement::host()}, [&](size_t pack, StageTurn& turn) {
                                           const Tensor scores_RX = score_pack(model, plan, pack, turn);

@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kShownDifferences = 5;
 
-/// Probes that are edited measure the edit, not its cost.
+/// Refuses probes that are edited: they would measure the edit, not its side effects.
 void check_probes(std::span<const EditRequest> probes, std::span<const EditRequest> edited) {
   std::set<std::string_view> prompts;
   for (const EditRequest& request : edited) prompts.insert(request.prompt.text);
@@ -30,7 +30,7 @@ void check_probes(std::span<const EditRequest> probes, std::span<const EditReque
 
 }  // namespace
 
-/// Facts that are not edited: does the model still say them?
+/// Measures whether the model still gives the answers of facts that are not edited.
 class SideEffectPlan::Probes {
  public:
   Probes(std::span<const EditRequest> probes, int64_t tokens, const Tokenizer& tokenizer, ModelQuestions& questions,
@@ -75,7 +75,7 @@ class SideEffectPlan::Probes {
   std::vector<size_t> scores_, texts_;  ///< one for each probe
 };
 
-/// Questions with answers to choose from.
+/// Measures multiple-choice questions.
 class SideEffectPlan::Choices {
  public:
   Choices(std::vector<ChoiceItem> items, int64_t tokens, const Tokenizer& tokenizer, ModelQuestions& questions,
@@ -204,7 +204,8 @@ SideEffectReport SideEffectPlan::run(const CausalLM& model, const std::string& s
   return report;
 }
 
-/// A mean of so many questions is told: as that many outcomes of its size.
+/// The tasks give a mean and a number of questions. It is stored as that many outcomes, which all have the mean as
+/// their value.
 void SideEffectPlan::run_tasks(SideEffectReport& report, const AskableModel& model) const {
   const std::string with = tasks_.shots ? cat(", ", *tasks_.shots, " examples before each question") : "";
   for (const TaskScore& score : task_runner_->run(model, tasks_)) {

@@ -40,12 +40,13 @@ BoundSocket::~BoundSocket() { ::close(descriptor_); }
 int BoundSocket::accept(int wake) const {
   for (;;) {
     std::array<pollfd, 2> polled{{{descriptor_, POLLIN, 0}, {wake, POLLIN, 0}}};
-    if (::poll(polled.data(), polled.size(), -1) < 0) continue;  // a signal
+    if (::poll(polled.data(), polled.size(), -1) < 0) continue;  // interrupted by a signal
     if (polled[1].revents != 0) return -1;
     const int connection = ::accept4(descriptor_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (connection >= 0) return connection;
     if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)
-      std::this_thread::sleep_for(std::chrono::milliseconds(50));  // until others end
+      // no descriptors are left: waits until other connections end
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
 }
 

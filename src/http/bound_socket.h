@@ -8,7 +8,7 @@ namespace lancet {
 
 class BoundSocket {
  public:
-  /// Throws: ConfigError that says what the system said.
+  /// Throws: ConfigError with the system's message.
   BoundSocket(const std::string& host, int64_t port);
   ~BoundSocket();
   BoundSocket(const BoundSocket&) = delete;
@@ -17,7 +17,7 @@ class BoundSocket {
   int descriptor() const { return descriptor_; }
   int64_t port() const { return port_; }
 
-  /// The next connection; -1 once `wake` can be read from.
+  /// Returns the next connection; -1 once `wake` can be read.
   int accept(int wake) const;
 
  private:

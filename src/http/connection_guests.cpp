@@ -10,10 +10,11 @@
 namespace lancet {
 namespace {
 
-/// A head that is sent at once needs less, also over a slow line; so does a file from this machine or its network.
+/// A client that sends at once needs less time for a head, also over a slow line; so does a file from this machine or
+/// its network.
 constexpr std::chrono::milliseconds kHeadPatience{500}, kBodyPatience{2000};
 
-/// The address alone; empty: it cannot be had, since nobody is there any more.
+/// Returns only the address; empty if it is not known, because nobody is connected any more.
 std::string peer_of(int connection) {
   sockaddr_storage address{};
   socklen_t size = sizeof(address);
@@ -31,12 +32,13 @@ bool ConnectionGuests::is_full(const std::string& peer) const {
   return of_peer >= limits_.peer_connections;
 }
 
-/// Who sends a head before who sends a body; of these who came first.
+/// Guests that still send a head have to leave before guests that send a body; among these, the earliest first.
 bool ConnectionGuests::goes_before(const Guest& one, const Guest& other) {
   return std::pair(one.awaited, one.came) < std::pair(other.awaited, other.came);
 }
 
-/// One that has not sent a whole request for too long: of the peer where that has too many, else of all.
+/// Disconnects a guest that has not sent a whole request for too long: one of `peer` if it has too many connections,
+/// else any.
 bool ConnectionGuests::send_away(const std::string& peer) {
   const bool of_peer = is_full(peer);
   const Time now = std::chrono::steady_clock::now();

@@ -1,4 +1,4 @@
-// Who may have a connection: so many in all, so many of one address. Whoever has not sent a whole request yet makes
+// Limits the number of connections, in total and for each address. A client that has not sent a whole request yet makes
 // room for others.
 #pragma once
 
@@ -10,23 +10,23 @@
 
 namespace lancet {
 
-/// What a connection waits for from the other end.
+/// What a connection waits for from the client.
 enum class Awaited {
   kHead,
-  kBody,    ///< or, of a request that was refused, the end of what comes
-  kNothing  ///< what came is read, or answered
+  kBody,    ///< also, after a refused request, the end of what is sent
+  kNothing  ///< the whole request has come, or was answered
 };
 
-/// Calls are under the server's lock.
+/// All calls are made under the server's lock.
 class ConnectionGuests {
  public:
   explicit ConnectionGuests(const HttpLimits& limits) : limits_(limits) {}
 
-  /// False: there is no room, and nobody who could make some. Who has to go for the new one is disconnected, so that
-  /// its thread comes to its end.
+  /// Returns false if there is no room, and no guest that could make room. A guest that has to go for the new one is
+  /// disconnected, so that its thread ends.
   bool enter(int connection);
   void note(int connection, Awaited awaited);
-  /// Takes a guest out, before its connection is closed.
+  /// Removes a guest, before its connection is closed.
   void leave(int connection);
 
  private:
@@ -42,7 +42,7 @@ class ConnectionGuests {
   bool send_away(const std::string& peer);
 
   const HttpLimits limits_;
-  std::map<int, Guest> guests_;  ///< one for each connection, without those that were sent away
+  std::map<int, Guest> guests_;  ///< one for each connection, without those that were disconnected
 };
 
 }  // namespace lancet

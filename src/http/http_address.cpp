@@ -1,4 +1,4 @@
-// Addresses of servers, as users write them.
+// Parses addresses of servers as users write them.
 #include <algorithm>
 #include <optional>
 
@@ -21,7 +21,7 @@ int64_t read_port(std::string_view url, std::string_view text) {
   return *port;
 }
 
-/// Whether it can stand in a request's first lines.
+/// Whether the text can be in the first lines of a request.
 bool is_plain(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c < '\x7f'; });
 }
@@ -51,7 +51,8 @@ HttpAddress parse_http_address(std::string_view url) {
   while (prefix.ends_with('/')) prefix.remove_suffix(1);
   if (prefix.find_first_of("?#") != std::string_view::npos) refuse(url, "got a '?' or '#' in it");
   address.prefix = prefix;
-  if (address.prefix.ends_with("/v1")) address.prefix.resize(address.prefix.size() - 3);  // as OpenAI's clients have it
+  // OpenAI's clients write addresses with it
+  if (address.prefix.ends_with("/v1")) address.prefix.resize(address.prefix.size() - 3);
   rest = rest.substr(0, slash);
   if (rest.starts_with('[')) {
     const size_t end = rest.find(']');

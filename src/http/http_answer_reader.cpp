@@ -9,7 +9,7 @@
 namespace lancet {
 namespace {
 
-constexpr size_t kLongestLine = 4096;  ///< bytes of a chunk's line
+constexpr size_t kLongestLine = 4096;  ///< largest number of bytes in a chunk's line
 constexpr std::string_view kBlanks = " \t";
 
 std::string_view trimmed(std::string_view text) {
@@ -18,7 +18,7 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
 }
 
-/// The number that all of the text is. Throws: BadHttpAnswer.
+/// Parses the whole text as a number. Throws: BadHttpAnswer.
 size_t number_of(std::string_view text, int base, const char* what) {
   size_t number = 0;
   const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number, base);
@@ -71,7 +71,7 @@ bool HttpAnswerReader::take_head() {
   }
   read_head(std::string_view(bytes_).substr(0, end));
   bytes_.erase(0, end + 4);
-  if (answer_.status >= 100 && answer_.status < 200) {  // "100 Continue": the answer follows
+  if (answer_.status >= 100 && answer_.status < 200) {  // such as "100 Continue": the real answer follows
     length_.reset();
     is_chunked_ = false;
     return true;

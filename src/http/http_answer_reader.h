@@ -1,5 +1,5 @@
-// The bytes of an answer as they come: status line, headers, and a body that is as long as it says, or in chunks, or
-// up to the connection's end.
+// Reads the bytes of an answer as they come: status line, headers, and a body that has the announced length, comes in
+// chunks, or ends with the connection.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace lancet {
 
-/// An answer that is none: what is wrong with it.
+/// An answer that is not valid, with the reason.
 class BadHttpAnswer : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -22,9 +22,9 @@ class HttpAnswerReader {
  public:
   explicit HttpAnswerReader(const HttpQuestionLimits& limits) : limits_(limits) {}
 
-  /// Throws: BadHttpAnswer for what is no HTTP, or longer than the limits.
+  /// Throws: BadHttpAnswer if the bytes are not HTTP, or exceed the limits.
   void add(std::string_view bytes);
-  /// The connection ended. Throws: BadHttpAnswer where more was announced.
+  /// The connection ended. Throws: BadHttpAnswer if more bytes were announced.
   void end();
 
   bool is_complete() const { return part_ == Part::kDone; }
@@ -35,21 +35,21 @@ class HttpAnswerReader {
 
   void read_head(std::string_view head);
   void read_header(std::string_view line);
-  /// Takes what is there of the part; false: more bytes are needed.
+  /// Reads the available bytes of the current part. Returns false if more bytes are needed.
   bool step();
   bool take_head();
   bool take_body();
   bool take_chunk_line();
   std::optional<std::string> take_line();
-  /// What came first, for a message.
+  /// Returns the first bytes, for a message.
   std::string printable_start() const;
 
   HttpQuestionLimits limits_;
   Part part_ = Part::kHead;
-  std::string bytes_;             ///< that came and were not taken
-  std::optional<size_t> length_;  ///< bytes of the body, as the head says
-  size_t left_ = 0;               ///< bytes of the body, or of a chunk, that are to come
-  size_t trailer_bytes_ = 0;      ///< bytes of lines between and after chunks
+  std::string bytes_;             ///< received bytes that are not parsed yet
+  std::optional<size_t> length_;  ///< length of the body, if the head says it
+  size_t left_ = 0;               ///< remaining bytes of the body, or of a chunk
+  size_t trailer_bytes_ = 0;      ///< bytes of the lines between chunks and after them
   bool is_chunked_ = false;
   HttpAnswer answer_;
 };

@@ -23,9 +23,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Deadline = Clock::time_point;
 
-constexpr int64_t kLookEvery_ms = 200;  ///< time between two looks whether the work was cancelled
+constexpr int64_t kLookEvery_ms = 200;  ///< time between two checks whether the work was cancelled
 
-/// What went wrong, without where.
+/// What failed, without the address.
 class Trouble : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -69,7 +69,7 @@ AddressList look_up(const HttpAddress& address) {
   return AddressList(found);
 }
 
-/// Returns why there is no connection: 0, and there is one.
+/// Returns 0 if there is a connection, else the error number.
 int try_to_connect(int socket, const addrinfo& address, Deadline until) {
   if (::connect(socket, address.ai_addr, address.ai_addrlen) == 0) return 0;
   if (errno != EINPROGRESS && errno != EINTR) return errno;
@@ -92,7 +92,7 @@ std::unique_ptr<OpenSocket> connect_to(const HttpAddress& address, Deadline unti
   throw Trouble(cat("there was no connection: ", system_words(problem)));
 }
 
-/// Text that ends no line: what stands in a request's first lines is one line each, whoever it came from.
+/// Refuses text with line ends: in the first lines of a request, each value must stay on its line, whoever gave it.
 void refuse_line_ends(std::string_view text, const char* what) {
   if (std::any_of(text.begin(), text.end(), [](unsigned char c) { return c < ' ' || c == 0x7f; }))
     throw Trouble(cat("it was not asked: ", what, " has a control character in it"));

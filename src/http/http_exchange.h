@@ -1,4 +1,4 @@
-// httplib's parser and writer, on a stream of ours.
+// httplib's parser and writer, used with lancet's own stream.
 #pragma once
 
 #include "socket_stream.h"
@@ -7,15 +7,15 @@ namespace lancet {
 
 class HttpExchange final : public httplib::Server {
  public:
-  explicit HttpExchange(int listening) { svr_sock_ = listening; }  // streams end where there is none
+  explicit HttpExchange(int listening) { svr_sock_ = listening; }  // a stream ends if there is no server socket
   ~HttpExchange() override { svr_sock_ = INVALID_SOCKET; }
 
-  /// One request: what was not read of a refused one must not be taken for the next. A template, since later versions
-  /// of httplib want both ends' addresses too.
+  /// Handles one request: the unread rest of a refused one must not be taken as the next request. It is a template
+  /// because later versions of httplib also need the addresses of both ends.
   template <typename Stream>
   void run(Stream& stream) {
     bool is_closed = false;
-    // Every reply is whole: httplib would cut a range out of it, and leave its status at 200 (RFC 9110, 14.2 allows
+    // Every reply is whole. httplib would cut a range out of it, and leave the status at 200 (RFC 9110, 14.2 allows
     // both).
     const std::function<void(httplib::Request&)> whole = [](httplib::Request& request) { request.ranges.clear(); };
     if constexpr (requires { this->process_request(stream, true, is_closed, whole); })

@@ -1,6 +1,6 @@
-// httplib reads requests and writes replies. Sockets, threads and limits are our own: its server would read a body that
-// is too large to its end, and has no limit for chunked ones. Its pool of threads has to stay unused besides: torch's
-// library exports another version of that class under the same name.
+// httplib reads requests and writes replies. Sockets, threads and limits are lancet's own, because httplib's server
+// would read a body that is too large to its end, and has no limit for chunked bodies. Its thread pool must also stay
+// unused: torch's library exports another version of that class under the same name.
 #include "lancet/http/http_server.h"
 
 #include <malloc.h>
@@ -60,7 +60,7 @@ class HttpServer::Impl {
   ~Impl() {
     stop();
     for (std::thread& thread : threads_) thread.join();
-    for (const int connection : waiting_) ::close(connection);  // nobody has taken them
+    for (const int connection : waiting_) ::close(connection);  // no thread has taken them
     ::close(wake_);
   }
 
@@ -134,7 +134,8 @@ class HttpServer::Impl {
       streams_[std::this_thread::get_id()] = &stream;
     }
     exchange_.run(stream);
-    if (stream.bytes() > kMuchBytes) ::malloc_trim(0);  // what was made of them goes back to the system too
+    // the memory of what was made of them is also returned to the system
+    if (stream.bytes() > kMuchBytes) ::malloc_trim(0);
     if (!stream.has_written()) {
       if (stream.has_bad_head())
         stream.write_plain(plain_reply("400 Bad Request", "a header has blanks in its name, or is folded"));
@@ -148,10 +149,12 @@ class HttpServer::Impl {
     stream.close_gently();
     const std::lock_guard lock(mutex_);
     streams_.erase(std::this_thread::get_id());
-    guests_.leave(connection);  // before the stream closes the socket, whose number then is another's
+    // before the stream closes the socket, whose number may then belong to another connection
+    guests_.leave(connection);
   }
 
-  /// The message with what tells whether its sender still waits: httplib hands no stream to handlers.
+  /// Returns the request with a function that tells whether its sender still waits, because httplib gives no stream to
+  /// handlers.
   HttpRequest message_of(const httplib::Request& request) {
     HttpRequest message = parsed_message(request);
     const std::lock_guard lock(mutex_);
@@ -159,7 +162,7 @@ class HttpServer::Impl {
     return message;
   }
 
-  /// Everything but bodies is decided here, before these are read.
+  /// Decides everything except what depends on the body, before the body is read.
   httplib::Server::HandlerResponse look_at(const httplib::Request& request, httplib::Response& response) {
     const HttpRequest message = message_of(request);
     try {
@@ -218,7 +221,7 @@ class HttpServer::Impl {
   void read_and_answer(const HttpRoute& route, const httplib::Request& request, httplib::Response& response,
                        const httplib::ContentReader& reader) {
     HttpRequest message = message_of(request);
-    // What refuse_body() has bounded. Grown piece by piece, it would take twice the memory.
+    // refuse_body() has limited it; growing the text piece by piece would take twice the memory
     if (const std::optional<int64_t> length = parse_whole_number(message.header("content-length")))
       message.body.reserve(static_cast<size_t>(*length));
     bool is_too_large = false;
@@ -266,9 +269,9 @@ class HttpServer::Impl {
   HttpExchange exchange_;
   std::mutex mutex_;
   std::condition_variable one_came_;
-  std::deque<int> waiting_;  ///< accepted connections
+  std::deque<int> waiting_;  ///< accepted connections that wait for a thread
   ConnectionGuests guests_;
-  std::map<std::thread::id, const SocketStream*> streams_;  ///< what each thread answers now
+  std::map<std::thread::id, const SocketStream*> streams_;  ///< the connection that each thread serves now
   bool is_stopped_ = false;
   std::vector<std::thread> threads_;
 };

@@ -1,4 +1,4 @@
-// Names of headers and hosts, which are the same in capitals.
+// Converts names of headers and hosts to lower case, because they do not depend on case.
 #pragma once
 
 #include <algorithm>

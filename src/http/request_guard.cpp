@@ -20,10 +20,10 @@ bool is_port(const std::string& text) {
   return port && *port > 0 && *port < 65536;
 }
 
-/// The name in "name", "name:80" or "[::1]:80"; empty for what is none of them.
+/// Returns the name in "name", "name:80" or "[::1]:80"; empty if the text has none of these forms.
 std::string name_in(const std::string& host) {
   const size_t end = host.starts_with('[') ? host.find(']') + 1 : std::min(host.find(':'), host.size());
-  if (end == 0) return "";  // a bracket without its end
+  if (end == 0) return "";  // the closing bracket is missing
   if (end < host.size() && (host[end] != ':' || !is_port(host.substr(end + 1)))) return "";
   const std::string name = host.starts_with('[') ? host.substr(1, end - 2) : host.substr(0, end);
   return lower_case(name);
@@ -37,7 +37,7 @@ bool is_address(const std::string& name) {
 
 bool is_any_address(const std::string& host) { return host == "0.0.0.0" || host == "::"; }
 
-/// The values of a cookie of that name, of which a browser may send several.
+/// Returns the values of the cookie with that name. A browser may send several.
 std::vector<std::string> cookies_of(const HttpRequest& head, const std::string& name) {
   std::vector<std::string> values;
   const auto [begin, end] = head.headers.equal_range("cookie");
@@ -60,7 +60,7 @@ std::string RequestGuard::cookie() const {
   return cat(cookie_name_, "=", options_.page_secret, "; Path=/; HttpOnly; SameSite=Strict");
 }
 
-/// Names can be made to lead anywhere by whoever owns them; addresses cannot.
+/// A name's owner can make it lead to any address; an address itself cannot be changed.
 bool RequestGuard::is_own_host(const std::string& host) const {
   const std::string name = name_in(host);
   if (name.empty()) return false;

@@ -14,7 +14,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// How long, and how much, is read of a request that was refused before its end.
+/// How long, and how many bytes, are still read from a request that was refused before its end.
 constexpr std::chrono::seconds kGentleSeconds{2};
 constexpr size_t kGentleBytes = size_t{64} << 20U;
 
@@ -25,17 +25,17 @@ SocketStream::SocketStream(int socket, int wake, const HttpLimits& limits, std::
 
 SocketStream::~SocketStream() { ::close(socket_); }
 
-/// False after `until`, at the server's end, and for a connection that is broken.
+/// Returns false after `until`, when the server stops, and if the connection is broken.
 bool SocketStream::wait_for(short events, Time until) const {
   for (;;) {
-    // rounded up: what ends here for want of time ends after `until`
+    // rounded up, so that a wait that ends because of time ends after `until`
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()).count();
     if (left <= 0) return false;
     std::array<pollfd, 2> polled{{{socket_, events, 0}, {wake_, POLLIN, 0}}};
     const int found = ::poll(polled.data(), polled.size(), static_cast<int>(std::min<int64_t>(left, 60000)));
     if (found < 0 && errno != EINTR) return false;
     if (found <= 0) continue;
-    if (polled[1].revents != 0 && events == POLLIN) return false;  // replies that are made still go out
+    if (polled[1].revents != 0 && events == POLLIN) return false;  // replies that are ready are still sent
     if (polled[0].revents != 0) return true;
   }
 }
@@ -61,7 +61,7 @@ bool SocketStream::fill() {
     begin_ = 0;
     end_ = static_cast<size_t>(got);
     look_for_end_of_head();
-    if (is_head_over_) awaits_(Awaited::kNothing);  // more than a whole request is never read
+    if (is_head_over_) awaits_(Awaited::kNothing);  // nothing is read after the request
     return !is_head_too_long_ && !is_head_bad_;
   }
 }
@@ -111,7 +111,7 @@ bool SocketStream::write_all(std::string_view text) {
 
 ssize_t SocketStream::write(const char* ptr, size_t size) {
   if (!has_written_ && (is_head_too_long_ || is_head_bad_ || is_too_slow_))
-    return static_cast<ssize_t>(size);  // told by write_plain()
+    return static_cast<ssize_t>(size);  // write_plain() sends the reply instead
   has_written_ = true;
   return write_all({ptr, size}) ? static_cast<ssize_t>(size) : -1;
 }

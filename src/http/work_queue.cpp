@@ -8,7 +8,7 @@
 namespace lancet {
 namespace {
 
-/// Finished ones that are kept to be told.
+/// The number of finished pieces of work that are kept, so that clients can ask for them.
 constexpr size_t kKeptFinished = 32;
 
 }  // namespace
@@ -46,7 +46,7 @@ bool WorkQueue::cancel(int64_t number) {
     if (running_ && running_->item.number == number) {
       if (running_->is_in_last_part) return false;
       running_->is_cancelled = runs = true;
-      hooks_.interrupt();  // within the lock: nothing else can begin meanwhile
+      hooks_.interrupt();  // inside the lock, so that no other work begins meanwhile
     } else {
       const auto found = std::ranges::find(waiting_, number, [](const Entry& entry) { return entry.item.number; });
       if (found == waiting_.end()) return false;
@@ -133,7 +133,7 @@ void WorkQueue::run() {
 }
 
 void WorkQueue::finish(FinishedWork finished) {
-  Work done;  // ends outside of the lock
+  Work done;  // destroyed outside of the lock
   {
     const std::lock_guard lock(mutex_);
     done = std::move(running_->work);

@@ -65,7 +65,7 @@ class CsvScanner {
     return "a quote inside a field that is not in quotes; write \"\" in a field in quotes";
   }
 
-  /// Reads up to the closing quote; two quotes stand for one.
+  /// Reads up to the closing quote. Two quotes mean one.
   std::string quoted(std::string& problem) {
     std::string field;
     while (!at_end()) {
@@ -86,7 +86,7 @@ class CsvScanner {
 
 bool is_nothing(const CsvRow& row) { return row.problem.empty() && std::ranges::all_of(row.fields, is_blank); }
 
-/// The character that a first line `sep=;` names, with or without quotes around it; 0: there is no such line.
+/// Returns the character that a first line `sep=;` names, with or without quotes; 0 if there is no such line.
 char named_divider(std::string_view text) {
   std::string_view line = text.substr(0, text.find_first_of("\r\n"));
   if (line.size() == 7 && line.starts_with('"') && line.ends_with('"')) line = line.substr(1, 5);
@@ -96,7 +96,7 @@ char named_divider(std::string_view text) {
   return key == "sep=" ? line[4] : '\0';
 }
 
-/// What divides the columns of a table that does not say it.
+/// Guesses the character that divides the columns, if the table does not name it.
 char likely_divider(std::string_view text) {
   text.remove_prefix(std::min(text.find_first_not_of("\r\n"), text.size()));
   const auto n_columns = [&](char divider) { return CsvScanner(text, divider).next_row().n_fields; };

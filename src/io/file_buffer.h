@@ -1,5 +1,5 @@
-// An OpenFile as a std::istream. std::ifstream is not used: where a signal interrupts its opening it is an
-// empty stream, which reads like the end of a corpus.
+// An OpenFile as a std::istream. std::ifstream is not used, because if a signal interrupts its opening it becomes an
+// empty stream, which looks like the end of a corpus.
 #pragma once
 
 #include <filesystem>
@@ -16,7 +16,7 @@ class FileBuffer : public std::streambuf {
   explicit FileBuffer(const std::filesystem::path& path) : file_(path), bytes_(kBytes) {}
 
  protected:
-  /// Throws: FileProblem, which a std::istream takes for badbit.
+  /// Throws: FileProblem, which a std::istream turns into badbit.
   int_type underflow() override {
     const size_t got = file_.read(bytes_);
     if (got == 0) return traits_type::eof();

@@ -25,7 +25,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// One write(2) takes at most 2^31 - 4096 bytes; smaller pieces also keep signals responsive.
+/// One write(2) writes at most 2^31 - 4096 bytes. Smaller pieces also let signals be handled sooner.
 constexpr size_t kLargestWrite = size_t{1} << 30;
 
 std::string_view remedy(int error_number) {
@@ -57,10 +57,10 @@ FileHandle open_or_throw(const fs::path& path, int flags, std::string_view actio
   return {descriptor, path};
 }
 
-/// A hidden name that no file of the folder has. Not made of the target's name, which may be as long as a name can be.
-/// The handle speaks of `target` in its messages.
+/// Creates a file with a hidden name that is unused in the folder. The name does not contain the target's name, which
+/// may already have the largest length. The handle's messages name `target`.
 FileHandle create_beside(const fs::path& target, fs::path& created) {
-  // One at a time: a file of our own that is not locked yet would look like a leftover.
+  // one at a time: a file of our own that is not locked yet would look like a leftover
   static std::mutex mutex;
   static uint64_t counter = 0;
   static std::set<fs::path> cleaned;
@@ -68,10 +68,11 @@ FileHandle create_beside(const fs::path& target, fs::path& created) {
   if (cleaned.insert(target.parent_path()).second) remove_stale_temporaries(target.parent_path());
   for (;;) {
     created = target.parent_path() / temporary_name(counter++);
-    // A killed process with our process id may have left a file of this name: the next number is free.
+    // a killed process with our process id may have left a file with this name; the next number is then free
     const int descriptor = open_descriptor(AT_FDCWD, created, O_WRONLY | O_CREAT | O_EXCL);
     if (descriptor >= 0) {
-      static_cast<void>(::flock(descriptor, LOCK_EX | LOCK_NB));  // where files cannot be locked, leftovers stay
+      // in folders where files cannot be locked, leftovers stay
+      static_cast<void>(::flock(descriptor, LOCK_EX | LOCK_NB));
       return {descriptor, target};
     }
     if (errno != EEXIST) throw CheckpointError(file_problem(target, "cannot create", errno));
@@ -99,7 +100,7 @@ int open_descriptor(int folder, const fs::path& path, int flags) {
 }
 
 FileHandle FileHandle::open_regular(const fs::path& path) {
-  // O_NONBLOCK: opening a named pipe would otherwise wait for a writer before it can be refused.
+  // without O_NONBLOCK, opening a named pipe would wait for a writer, before it can be refused
   FileHandle file = open_or_throw(path, O_RDONLY | O_NONBLOCK, "cannot open");
   struct stat status {};
   if (::fstat(file.descriptor_, &status) != 0) throw CheckpointError(file_problem(path, "cannot stat", errno));
@@ -158,7 +159,7 @@ void FileHandle::sync() {
 }
 
 void FileHandle::close() {
-  // Linux frees the descriptor whatever close() returns; EINTR is no failure.
+  // Linux closes the descriptor whatever close() returns; EINTR is not a failure
   if (::close(release()) != 0 && errno != EINTR) throw CheckpointError(file_problem(path_, "cannot close", errno));
 }
 
@@ -166,7 +167,7 @@ int FileHandle::release() { return std::exchange(descriptor_, -1); }
 
 void sync_folder(const fs::path& folder) {
   const FileHandle handle = FileHandle::open_folder(folder.empty() ? fs::path(".") : folder);
-  // EINVAL: the file system has no notion of syncing a folder.
+  // EINVAL: this file system cannot sync a folder
   if (::fsync(handle.descriptor()) != 0 && errno != EINVAL)
     throw CheckpointError(file_problem(folder, "cannot write to the disk", errno));
 }
@@ -198,11 +199,11 @@ FileIdentity identify_file(const std::filesystem::path& path) {
 
 namespace {
 
-/// What is copied before the disk is told to begin: it writes while the next piece is copied.
+/// After this many bytes the disk is told to begin, so that it writes while the next piece is copied.
 constexpr uint64_t kPieceBytes = uint64_t{64} << 20;
 constexpr size_t kBufferBytes = size_t{1} << 20;
 
-/// Whether the kernel cannot copy between these two files; plain reading and writing may still work.
+/// Whether the kernel cannot copy between these two files. Plain reading and writing may still work.
 bool is_unsupported(int error_number) {
   return error_number == EXDEV || error_number == EINVAL || error_number == ENOSYS || error_number == EOPNOTSUPP ||
          error_number == EPERM;
@@ -223,7 +224,7 @@ void append_through_memory(const FileRange& from, FileHandle& to) {
   }
 }
 
-/// Returns the bytes that the kernel copied: fewer than asked for where it cannot.
+/// Returns the number of bytes that the kernel copied. It is smaller than requested if the kernel cannot copy.
 uint64_t append_in_kernel(const FileRange& from, FileHandle& to) {
   uint64_t done = 0;
   while (done < from.length) {
@@ -231,7 +232,7 @@ uint64_t append_in_kernel(const FileRange& from, FileHandle& to) {
     const ssize_t copied = ::copy_file_range(from.descriptor, &offset, to.descriptor(), nullptr, from.length - done, 0);
     if (copied < 0 && errno == EINTR) continue;
     if (copied < 0 && !is_unsupported(errno)) throw CheckpointError(file_problem(to.path(), "cannot write", errno));
-    if (copied <= 0) break;  // 0: some file systems report an end that is none
+    if (copied <= 0) break;  // 0: some file systems report an end that is not real
     done += static_cast<uint64_t>(copied);
   }
   return done;

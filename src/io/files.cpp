@@ -20,16 +20,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A corpus line is an object of plain fields; more than "text" may stand there.
+/// A line of a corpus is an object of plain fields. It may have more fields than "text".
 constexpr int kDeepestLine = 64;
 
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
-/// No book is as long. Few compressed bytes can promise any length, and tokens of a text take 100 times its memory.
+/// No book is this long. A few compressed bytes can expand to any length, and the tokens of a text take 100 times its
+/// memory.
 constexpr size_t kLongestLine = 16'000'000;
 
-/// Returns the place where the text stops being UTF-8; npos when it is UTF-8 to the end.
-/// "text" of one line of a .jsonl file. `where`: file and line.
+/// Reads "text" from one line of a .jsonl file. Returns the position at which the text stops being UTF-8; npos if all
+/// of it is UTF-8. `where`: file and line.
 std::string parse_document(std::string_view line, const std::string& where) {
   nlohmann::json document;
   try {

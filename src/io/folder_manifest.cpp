@@ -26,10 +26,10 @@ using Json = nlohmann::json;
 using Kind = FolderEntry::Kind;
 
 constexpr std::string_view kFormat = "lancet-manifest-1";
-/// An object, lists of text. A record has figures of its own.
+/// A manifest is an object with lists of texts. A record has other values, too.
 constexpr int kDeepestManifest = 4, kDeepestRecord = 64;
 
-// What lancet wrote before there were manifests.
+// the files that lancet wrote before there were manifests
 constexpr std::array kEarlierReports{"report.json", "job.yaml", "report.html", "metrics.csv", "requests.csv"};
 constexpr std::array kEarlierFiles{"requests.jsonl",
                                    "delta/delta.safetensors",
@@ -40,10 +40,11 @@ constexpr std::array kEarlierFiles{"requests.jsonl",
                                    kWeightsFile,
                                    kIndexFile};
 
-/// Which lancet left out of manifests where no edit stood, so that they were empty. One that is not stays in any case.
+/// Folders that lancet left out of manifests when they were empty, because no edit was in the weights. If such a folder
+/// is not empty, it is not removed.
 constexpr std::array kUnlistedFolders{"edits/changes", "edits/solved"};
 
-/// Null when it is not there or not valid: whoever asks does not count on it.
+/// Returns null if the file is missing or not valid: then the caller does not rely on it.
 Json read_json(const fs::path& path, int max_depth) {
   try {
     return parse_strict_json(MappedFile::open(path)->text(), max_depth);
@@ -76,7 +77,7 @@ void add_all(std::span<const char* const> names, const std::string& folder, Writ
   for (const char* const name : names) files.insert(folder + name);
 }
 
-/// Lists the files of a folder from before there were manifests.
+/// Lists the files of a folder that was written before there were manifests.
 WrittenFiles earlier_files(const fs::path& folder, const Json& record) {
   WrittenFiles files;
   add_all(kEarlierReports, "", files);
@@ -188,9 +189,9 @@ namespace {
   throw CheckpointError(problem);
 }
 
-/// All at once: what is removed while a folder is read may hide other names.
+/// Returns all names at once, because removing entries while a folder is read may hide other names.
 std::vector<std::string> names_in(const FileHandle& folder) {
-  const int own = ::fcntl(folder.descriptor(), F_DUPFD_CLOEXEC, 0);  // the stream takes its descriptor with it
+  const int own = ::fcntl(folder.descriptor(), F_DUPFD_CLOEXEC, 0);  // closing the stream closes its descriptor, too
   const std::unique_ptr<DIR, int (*)(DIR*)> stream(own < 0 ? nullptr : ::fdopendir(own), ::closedir);
   if (!stream) refuse_list(folder);
   std::vector<std::string> names;
@@ -238,11 +239,11 @@ void for_each_entry(const fs::path& folder, const std::function<void(const Folde
 bool remove_entries(const fs::path& folder, const std::function<bool(const FolderEntry&)>& is_ours) {
   try {
     for_each_entry(folder, [&](const FolderEntry& entry) {
-      if (is_ours(entry))  // a folder that is not empty refuses
+      if (is_ours(entry))  // the system refuses to remove a folder that is not empty
         ::unlinkat(entry.parent, entry.name.c_str(), entry.kind == FolderEntry::Kind::kFolder ? AT_REMOVEDIR : 0);
     });
   } catch (const Error&) {
-    // a folder that cannot be listed stays, and so does what it lies in
+    // a folder that cannot be listed stays, and so do the folders around it
   }
   return ::rmdir(folder.c_str()) == 0 || errno == ENOENT;
 }

@@ -22,12 +22,12 @@ inline constexpr int kGzipOnly = 16 + MAX_WBITS;
 inline constexpr std::string_view kGzipRemedy =
     "; copy or download the file again, or unpack it and name the unpacked file";
 
-/// Text of a gzip file; members one after the other, as `cat a.gz b.gz` makes them, are one text. zlib's own gzFile is
-/// not used: it takes a file that is not gzip for plain text, and ends without a word where a later member is damaged,
-/// so that part of a corpus would be missing unnoticed.
+/// The text of a gzip file. Several members one after another, as `cat a.gz b.gz` makes them, are one text. zlib's own
+/// gzFile is not used: it reads a file that is not gzip as plain text, and stops without an error at a damaged later
+/// member, so that part of a corpus would be missing unnoticed.
 class GzipBuffer : public std::streambuf {
  public:
-  /// `name`: what messages begin with.
+  /// `name`: the beginning of messages.
   GzipBuffer(std::unique_ptr<std::istream> file, std::string name)
       : file_(std::move(file)), name_(std::move(name)), stored_(kGzipBufferBytes), text_(kGzipBufferBytes) {
     if (inflateInit2(&stream_, kGzipOnly) != Z_OK) throw std::bad_alloc();
@@ -59,7 +59,7 @@ class GzipBuffer : public std::streambuf {
   }
 
  private:
-  /// False at the end of the file.
+  /// Returns false at the end of the file.
   bool refill() {
     file_->read(stored_.data(), static_cast<std::streamsize>(stored_.size()));
     if (file_->bad()) throw ConfigError(cat(name_, ": the disk cannot read the file", kGzipRemedy));
@@ -73,7 +73,8 @@ class GzipBuffer : public std::streambuf {
   std::vector<char> stored_;
   std::vector<char> text_;
   z_stream stream_{};
-  /// Whether a member's end is still to come. The first one's is: an empty file is no gzip file.
+  /// Whether the end of a member is still expected. It is expected at the beginning, because an empty file is not a
+  /// gzip file.
   bool inside_ = true;
 };
 
@@ -82,7 +83,7 @@ class GzipStream : public std::istream {
   GzipStream(std::unique_ptr<std::istream> file, std::string name)
       : std::istream(nullptr), buffer_(std::move(file), std::move(name)) {
     rdbuf(&buffer_);
-    exceptions(std::ios::badbit);  // else an istream swallows what its buffer throws
+    exceptions(std::ios::badbit);  // otherwise an istream hides the exceptions of its buffer
   }
 
  private:

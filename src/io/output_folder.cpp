@@ -26,8 +26,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Absolute, without "." and "..", without a trailing slash; a symbolic link to a folder is followed, so that what it
-/// points to is replaced and not the link. Throws: ConfigError for a path without a name.
+/// Returns the absolute path without "." and "..", and without a slash at the end. A symbolic link to a folder is
+/// followed, so that the folder is replaced and not the link. Throws: ConfigError for a path without a name.
 fs::path resolve_target(const fs::path& target) {
   std::error_code error;
   const fs::path absolute = target.empty() ? target : fs::absolute(target, error);
@@ -41,13 +41,13 @@ fs::path resolve_target(const fs::path& target) {
   return resolved;
 }
 
-/// The folder that the first missing part of the path would be made in.
+/// Returns the deepest folder of the path that exists.
 fs::path nearest_existing(fs::path path) {
   while (!has_entry(path) && path.has_relative_path()) path = path.parent_path();
   return path;
 }
 
-/// Throws: ConfigError unless lancet wrote everything that is in the folder. `target`: how the user knows it.
+/// Throws: ConfigError unless lancet wrote everything in the folder. `target`: the path as the user knows it.
 void check_replaceable(const fs::path& folder, const fs::path& target, const OutputKind& kind) {
   const std::optional<WrittenFiles> written = read_written(folder, kind);
   const std::vector<std::string> foreign = foreign_entries(folder, written.value_or(WrittenFiles{}));
@@ -94,20 +94,21 @@ void sync_tree(const fs::path& folder) {
 
 enum class Place { kNew, kExchange };
 
-/// One renameat2(2). Returns 0 or the error number.
+/// Calls renameat2(2) once. Returns 0 or the error number.
 int rename_at_once(const fs::path& from, const fs::path& to, Place place) {
   const unsigned flags = place == Place::kNew ? RENAME_NOREPLACE : RENAME_EXCHANGE;
   return ::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), flags) == 0 ? 0 : errno;
 }
 
-/// Renames on file systems without the flags: the old folder steps aside, and comes back when the new one cannot take
-/// its place. Between the two renames the target is absent, never half.
+/// Renames on file systems without these flags: the old folder is moved aside, and moved back if the new one cannot
+/// take its place. Between the two renames the target is absent, but never incomplete.
 int rename_in_steps(const fs::path& from, const fs::path& to, Place place) {
   if (place == Place::kNew) {
     if (has_entry(to)) return EEXIST;
     return ::rename(from.c_str(), to.c_str()) == 0 ? 0 : errno;
   }
-  // Should we die here, the next run puts the user's only copy back; its lock says that we live.
+  // If this process dies here, the next run puts the user's only copy back. The lock of that copy says that this
+  // process lives.
   const fs::path aside = aside_of(to);
   const FileHandle old = FileHandle::open_folder(to);
   static_cast<void>(::flock(old.descriptor(), LOCK_EX | LOCK_NB));
@@ -117,7 +118,7 @@ int rename_in_steps(const fs::path& from, const fs::path& to, Place place) {
     ::rename(aside.c_str(), to.c_str());
     return error_number;
   }
-  // As if exchanged. Should this fail, the new folder is in place all the same and the old one stays aside.
+  // As after an exchange. If this fails, the new folder is in place anyway, and the old one stays aside.
   static_cast<void>(::rename(aside.c_str(), from.c_str()));
   return 0;
 }
@@ -152,7 +153,7 @@ OutputFolder::OutputFolder(fs::path target, IfExists policy, const OutputKind& k
 
   const std::string name = cat(staging_prefix(target_), ::getpid());
   for (int64_t attempt = 0; lock_ < 0; ++attempt) {
-    // Another OutputFolder of this process may work on the same target.
+    // another OutputFolder of this process may work on the same target
     staging_ = target_.parent_path() / (attempt == 0 ? name : cat(name, "-", attempt));
     if (::mkdir(staging_.c_str(), 0777) == 0) {
       lock_ = FileHandle::open_folder(staging_).release();
@@ -160,7 +161,7 @@ OutputFolder::OutputFolder(fs::path target, IfExists policy, const OutputKind& k
       throw CheckpointError(file_problem(staging_, "cannot make the folder", errno));
     }
   }
-  // May fail where folders cannot be locked; there nobody removes leftovers either.
+  // may fail in folders that cannot be locked; there nobody removes leftovers either
   static_cast<void>(::flock(lock_, LOCK_EX | LOCK_NB));
 }
 
@@ -172,7 +173,7 @@ OutputFolder::~OutputFolder() {
 void OutputFolder::commit() {
   write_manifest(staging_, kind_);
   sync_tree(staging_);
-  // Again: hours may have passed since the constructor looked.
+  // again: hours may have passed since the constructor checked it
   check_resolved_target(target_, policy_, kind_);
   int error_number = has_entry(target_) ? EEXIST : put_in_place(staging_, target_, Place::kNew);
   if (error_number == EEXIST) return exchange();
@@ -181,16 +182,17 @@ void OutputFolder::commit() {
   sync_folder(target_.parent_path());
 }
 
-/// What is then at the staging place is the old target, no longer the folder that the destructor removes.
+/// After the exchange, the staging path has the old target, and no longer the folder that the destructor removes.
 void OutputFolder::exchange() {
   check_resolved_target(target_, policy_, kind_);
   if (const int error_number = put_in_place(staging_, target_, Place::kExchange); error_number != 0)
     throw CheckpointError(file_problem(target_, "cannot put the folder in place", error_number));
   try {
-    // What came into it since the last look. Where it could only step aside, the next run looks.
+    // checks what was added to it since the last check; if the old target could only be moved aside, the next run
+    // checks it
     if (has_entry(staging_)) check_replaceable(staging_, target_, kind_);
   } catch (...) {
-    if (put_in_place(staging_, target_, Place::kExchange) != 0) staging_.clear();  // both are kept
+    if (put_in_place(staging_, target_, Place::kExchange) != 0) staging_.clear();  // keeps both
     throw;
   }
   const fs::path old = std::exchange(staging_, {});
@@ -232,13 +234,14 @@ void check_cache_outside(const fs::path& cache, const fs::path& folder) {
                           ", which the job replaces or removes: choose another folder for one of the two"));
 }
 
-// A file ".<target>.lancet-lock" beside the target, locked and removed again. It names its holder, for the message.
+// A file ".<target>.lancet-lock" beside the target, which is locked, and removed again. It names its holder, for the
+// message.
 
 namespace {
 
 FileHandle open_lock(const fs::path& path) {
   int descriptor = open_descriptor(AT_FDCWD, path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK);
-  // Somebody else's leftover in a shared folder: locking needs no right to write.
+  // somebody else's leftover in a shared folder: a lock needs no right to write
   if (descriptor < 0 && errno == EACCES)
     descriptor = open_descriptor(AT_FDCWD, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   if (descriptor < 0) throw CheckpointError(file_problem(path, "cannot create", errno));
@@ -255,7 +258,7 @@ void name_holder(const FileHandle& file) {
   std::array<char, 256> host{};
   if (::gethostname(host.data(), host.size() - 1) != 0) host.front() = '?';
   const std::string text = cat("process ", ::getpid(), " on ", host.data());
-  // For a message alone.
+  // only for a message
   if (::ftruncate(file.descriptor(), 0) == 0)
     static_cast<void>(!::pwrite(file.descriptor(), text.data(), text.size(), 0));
 }
@@ -275,7 +278,7 @@ OutputLock::OutputLock(const fs::path& target, const OutputKind& kind) {
       ::unlink(file_.c_str());  // nothing can be locked here
       return;
     }
-    if (!file.has_its_name()) continue;  // its last holder removed it meanwhile
+    if (!file.has_its_name()) continue;  // its last holder has removed it meanwhile
     name_holder(file);
     descriptor_ = file.release();
     recover_target(resolved, kind);

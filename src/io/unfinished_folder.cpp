@@ -27,7 +27,7 @@ using Kind = FolderEntry::Kind;
 
 constexpr std::string_view kHolds = "unfinished edit";
 
-/// A batch's values are named after a hash.
+/// Whether the name is that of a batch's values, which is made of a hash.
 bool is_values_name(std::string_view name) {
   constexpr std::string_view kSuffix = ".safetensors";
   constexpr size_t kDigits = 32;
@@ -35,8 +35,8 @@ bool is_values_name(std::string_view name) {
          name.find_first_not_of("0123456789abcdef") == kDigits;
 }
 
-/// Whether a run's own progress made the entry: the progress folder's own manifest tells of what lies in it; in its
-/// staging folders only lancet writes.
+/// Whether a run's own progress made the entry. The manifest of the progress folder lists its files; only lancet writes
+/// into its staging folders.
 bool is_ours(const FolderEntry& entry) {
   if (entry.kind == Kind::kFolder && entry.path == kProgressFolder) return true;
   if (is_staging_name(std::string_view(entry.path).substr(0, entry.path.find('/')), kProgressFolder)) return true;
@@ -90,7 +90,7 @@ void remove_unfinished(const fs::path& folder) {
     check_unfinished(folder);
     const fs::path progress = folder / kProgressFolder;
     if (const auto written = read_written(progress, kProgressKind)) {
-      // first of all: a progress of which some is gone must not be gone on from
+      // first of all, because a run must not continue from progress that is partly removed
       remove_entries(progress, [](const FolderEntry& entry) { return entry.path == kProgressKind.record; });
       remove_written(progress, *written);
     }
@@ -107,10 +107,10 @@ constexpr std::string_view kTemporaryPrefix = ".lancet-", kTemporarySuffix = ".t
 
 struct Owner {
   pid_t process = 0;
-  std::string_view rest;  ///< what follows in the name
+  std::string_view rest;  ///< the rest of the name
 };
 
-/// The process id at the name's beginning.
+/// Parses the process id at the beginning of the name.
 std::optional<Owner> parse_owner(std::string_view name) {
   pid_t process = 0;
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), process);
@@ -140,11 +140,12 @@ std::optional<StagingName> parse_staging(std::string_view name, const std::strin
   return StagingName{owner->process, is_aside};
 }
 
-/// A living one may be about to take its lock. Our own id without our lock is a dead process of the same id.
+/// Whether the process may be gone. A living one may be about to take its lock. If the id is ours but the lock is not,
+/// it was a dead process with the same id.
 bool may_be_gone(pid_t process) { return process == ::getpid() || (::kill(process, 0) != 0 && errno == ESRCH); }
 
-/// A descriptor that holds the lock, or nothing when somebody else holds it, there are no locks, or another file has
-/// the name by now.
+/// Returns a descriptor that holds the lock; nothing if somebody else holds it, if there are no locks, or if another
+/// file has the name now.
 std::optional<FileHandle> try_lock(const fs::path& path) {
   const int descriptor = open_descriptor(AT_FDCWD, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   if (descriptor < 0) return std::nullopt;
@@ -159,13 +160,13 @@ std::vector<fs::path> entries_of(const fs::path& folder) {
     for (const std::string& name : folder_names(folder.empty() ? fs::path(".") : folder))
       paths.push_back(folder / name);
   } catch (const Error&) {
-    // what the folder holds stays, or is refused where it is needed
+    // the content of the folder stays, or is refused when it is needed
   }
   return paths;
 }
 
-/// Removes a staging folder without a manifest: only lancet writes into one, so that it was not finished; one that has
-/// a manifest may be an earlier target.
+/// Removes a staging folder without a manifest: it is unfinished, and only lancet writes into it. A folder with a
+/// manifest may be an earlier target.
 void remove_staging(const fs::path& folder, const OutputKind& kind) {
   if (const auto written = has_entry(folder / kManifestFile) ? read_written(folder, kind) : std::nullopt)
     remove_written(folder, *written);
@@ -173,7 +174,7 @@ void remove_staging(const fs::path& folder, const OutputKind& kind) {
     remove_entries(folder, [](const FolderEntry&) { return true; });
 }
 
-/// The user may have no other copy.
+/// Moves the old target back, because the user may have no other copy.
 void put_back(const fs::path& aside, const fs::path& target, const OutputKind& kind) {
   if (has_entry(target)) {
     if (const auto written = read_written(aside, kind)) remove_written(aside, *written);

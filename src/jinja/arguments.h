@@ -1,4 +1,4 @@
-// Arguments of functions, methods, filters and tests, as they are declared.
+// Arguments of functions, methods, filters and tests, with their declared parameters.
 #pragma once
 
 #include <algorithm>
@@ -13,11 +13,11 @@
 
 namespace lancet {
 
-/// The arguments of one call, by the names of the parameters. Each is there once, or absent.
+/// The arguments of one call, by the names of the parameters. An argument is given once, or absent.
 class JinjaBoundArguments {
  public:
-  /// `names`: parameters in order, which may also be given by name. Throws: JinjaError for arguments that are none of
-  /// them.
+  /// `names`: the parameters in order; they can also be given by name. Throws: JinjaError for arguments that belong to
+  /// no parameter.
   JinjaBoundArguments(JinjaRun& run, std::string_view function, const JinjaArguments& given,
                       std::initializer_list<std::string_view> names)
       : run_(run), function_(function), names_(names), values_(names.size()) {
@@ -37,7 +37,7 @@ class JinjaBoundArguments {
   const std::optional<JinjaValue>& operator[](size_t i) const { return values_[i]; }
   bool has(size_t i) const { return values_[i].has_value(); }
 
-  /// Throws: JinjaError if it is not there.
+  /// Throws: JinjaError if it is absent.
   const JinjaValue& need(size_t i) const {
     if (!values_[i]) run_.fail(cat(function_, ": expected an argument ", names_[i]));
     return *values_[i];
@@ -48,7 +48,7 @@ class JinjaBoundArguments {
   int64_t integer(size_t i, int64_t fallback) const { return values_[i] ? whole(*values_[i], i) : fallback; }
   int64_t need_integer(size_t i) const { return whole(need(i), i); }
 
-  /// As a text has to be there; none is as no argument where `fallback` is given.
+  /// Returns an argument that must be a text. If there is a `fallback`, none counts as absent.
   const std::string& need_text(size_t i) const {
     const JinjaValue& value = need(i);
     if (value.is_undefined()) run_.fail_undefined(value);

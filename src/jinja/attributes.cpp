@@ -11,14 +11,14 @@
 namespace lancet {
 namespace {
 
-/// Where an item stands; nullopt: it is none of `length`.
+/// Returns the position of an item; nullopt if it is outside of `length` items.
 std::optional<size_t> place_of(int64_t index, int64_t length) {
   if (index < 0) index += length;
   if (index < 0 || index >= length) return std::nullopt;
   return static_cast<size_t>(index);
 }
 
-/// value[key], as Python has it; nullopt: TypeError or LookupError.
+/// Returns value[key] as in Python; nullopt for TypeError or LookupError.
 std::optional<JinjaValue> find_item(JinjaRun& run, const JinjaValue& value, const JinjaValue& key) {
   switch (value.kind()) {
     case JinjaKind::kUndefined:
@@ -60,7 +60,7 @@ JinjaValue unsafe_attribute(JinjaRun& run, const JinjaValue& value, const std::s
   return run.undefined(cat("'", name, "' of ", shown_type(value), ": Jinja's sandbox does not let templates use it"));
 }
 
-/// Whether all objects of Python have it.
+/// Whether all objects in Python have it.
 bool is_internal(const std::string& name) { return name.starts_with("__") && name.ends_with("__") && name.size() > 4; }
 
 std::optional<JinjaValue> macro_attribute(JinjaRun& run, const JinjaFunction& function, const std::string& name) {

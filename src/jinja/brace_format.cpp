@@ -19,7 +19,7 @@ class BraceFormat {
  public:
   BraceFormat(JinjaRun& run, const JinjaArguments& given) : run_(run), given_(given) {}
 
-  /// `depth`: 0, or 1 within what stands after a colon.
+  /// `depth`: 0, or 1 inside the part after a colon.
   std::string write(std::string_view text, int depth) {
     std::string made;
     for (size_t at = 0; at < text.size();) {

@@ -17,7 +17,7 @@ utf8proc_category_t category_of(char32_t character) { return utf8proc_category(s
 struct CharacterRange {
   char32_t first, last;
 };
-/// Digits that are no decimals. Source: the Unicode Character Database, Numeric_Type=Digit.
+/// Digits that are not decimals. Source: the Unicode Character Database, Numeric_Type=Digit.
 constexpr CharacterRange kOtherDigits[] = {
     {0xB2, 0xB3},     {0xB9, 0xB9},       {0x1369, 0x1371},   {0x19DA, 0x19DA},   {0x2070, 0x2070},
     {0x2074, 0x2079}, {0x2080, 0x2089},   {0x2460, 0x2468},   {0x2474, 0x247C},   {0x2488, 0x2490},
@@ -49,7 +49,7 @@ bool has_case(char32_t character) {
   return is_python_upper(character) || is_python_lower(character) || category_of(character) == UTF8PROC_CATEGORY_LT;
 }
 
-/// Characters between letters that do not end a word for the final sigma.
+/// Whether the character can be inside a word, for the rule of the final sigma.
 bool is_between_letters(char32_t character) {
   const auto category = category_of(character);
   return category == UTF8PROC_CATEGORY_MN || category == UTF8PROC_CATEGORY_ME || category == UTF8PROC_CATEGORY_CF ||

@@ -1,5 +1,4 @@
-// Filters that go through a list with another filter, or with a test. They give their items one after another, as these
-// are asked for.
+// Filters that apply another filter or a test to the items of a list. They compute an item only when it is requested.
 #include "arguments.h"
 #include "filters.h"
 #include "lancet/core/strings.h"
@@ -20,10 +19,10 @@ const std::string& name_at(const JinjaFilterCall& call, const JinjaArguments& gi
   return given.positional[i].text();
 }
 
-/// What becomes of an item; nullopt: it is left out.
+/// Returns the result for an item; nullopt if it is left out.
 using ItemStep = std::function<std::optional<JinjaValue>(const JinjaValue&)>;
 
-/// The items that a step gives. `make_step` runs when the first item is asked for: what is wrong shows then.
+/// Returns the items that a step gives. `make_step` runs when the first item is requested, so errors appear then.
 JinjaValue stepped(const JinjaFilterCall& call, std::function<ItemStep()> make_step) {
   JinjaRun& run = call.run;
   JinjaIterator* items = nullptr;

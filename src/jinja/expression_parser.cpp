@@ -54,7 +54,7 @@ JinjaExpressionPtr JinjaExpressionParser::make(JinjaOperation operation, int64_t
   return made;
 }
 
-/// Sets the depth. A long chain ("a + b + c") is as deep as it is long.
+/// Sets the depth. The depth of a long chain ("a + b + c") is its length.
 JinjaExpressionPtr JinjaExpressionParser::finished(JinjaExpressionPtr made) const {
   int64_t depth = std::max(depth_of(made->call.list), depth_of(made->call.map));
   for (const JinjaExpressionPtr& part : made->parts) depth = std::max(depth, depth_of(part));

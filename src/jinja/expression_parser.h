@@ -1,4 +1,4 @@
-// Expressions of a template, of tokens.
+// Parses the expressions of a template from tokens.
 #pragma once
 
 #include <functional>
@@ -10,28 +10,28 @@
 
 namespace lancet {
 
-/// How an expression is read where several may stand with commas between them.
+/// How an expression is parsed if several can follow, separated by commas.
 enum class JinjaTupleForm {
-  kAny,         ///< expressions
+  kAny,         ///< any expressions
   kNoChoice,    ///< without `a if b else c`
-  kParentheses  ///< within parentheses, where none is a tuple too
+  kParentheses  ///< inside parentheses, where nothing at all is a tuple, too
 };
 
 class JinjaExpressionParser {
  public:
-  /// `tokens` outlives this.
+  /// `tokens` must outlive this object.
   explicit JinjaExpressionParser(JinjaTokenReader& tokens) : tokens_(tokens) {}
 
   JinjaExpressionPtr expression();
-  /// One expression, or a tuple. `end`: a name that ends it.
+  /// Parses one expression, or a tuple. `end`: a name that ends it.
   JinjaExpressionPtr tuple(JinjaTupleForm form = JinjaTupleForm::kAny, std::string_view end = {});
-  /// What a `for`, `set` or `with` sets. `end`: a name that ends it.
+  /// Parses what a `for`, `set` or `with` sets. `end`: a name that ends it.
   JinjaExpressionPtr target(std::string_view end = {});
   /// As target(), also `name.attribute`.
   JinjaExpressionPtr namespace_target();
-  /// Filters with a sign before each; null if there is none. `value` may be null.
+  /// Parses filters with a sign before each; null if there is none. `value` may be null.
   JinjaExpressionPtr filters(JinjaExpressionPtr value);
-  /// One filter without the sign, of nothing.
+  /// Parses one filter without the sign, of nothing.
   JinjaExpressionPtr filter_name(JinjaExpressionPtr value);
 
  private:

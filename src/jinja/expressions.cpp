@@ -1,4 +1,4 @@
-// Expressions, evaluated.
+// Evaluates expressions.
 #include "filters.h"
 #include "interpreter.h"
 #include "lancet/core/strings.h"

@@ -1,4 +1,4 @@
-// Filters (`value | name`) and tests (`value is name`) that templates have.
+// The filters (`value | name`) and tests (`value is name`) for templates.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace lancet {
 
-/// Throw JinjaError if there is none of the name; one of Jinja's that lancet lacks is told apart.
+/// Throw JinjaError if there is none with the name. The message differs for those of Jinja that lancet lacks.
 void check_filter_name(const std::string& name, int64_t line);
 void check_test_name(const std::string& name, int64_t line);
 bool has_filter(const std::string& name);
@@ -21,7 +21,7 @@ JinjaValue call_filter(JinjaRun& run, const std::string& name, const JinjaValue&
                        const JinjaArguments& arguments);
 bool call_test(JinjaRun& run, const std::string& name, const JinjaValue& value, const JinjaArguments& arguments);
 
-// Of the room alone: the filters by subject.
+// Only for this room: the filters by subject.
 
 struct JinjaFilterCall {
   JinjaRun& run;
@@ -34,18 +34,18 @@ struct JinjaFilterRow {
   std::string_view name;
   JinjaFilter call;
 };
-/// Of texts and of single values (text_filters.cpp).
+/// Filters for texts and for single values (text_filters.cpp).
 const std::vector<JinjaFilterRow>& text_filters();
-/// Of numbers (number_filters.cpp).
+/// Filters for numbers (number_filters.cpp).
 const std::vector<JinjaFilterRow>& number_filters();
-/// Of lists (list_filters.cpp, choice_filters.cpp).
+/// Filters for lists (list_filters.cpp, choice_filters.cpp).
 const std::vector<JinjaFilterRow>& list_filters();
 const std::vector<JinjaFilterRow>& choice_filters();
 
-/// What "a.b.0" finds in a value; nothing: the value itself.
+/// Finds "a.b.0" in a value; with an empty path returns the value itself.
 using JinjaGetter = std::function<JinjaValue(const JinjaValue&)>;
 JinjaGetter attribute_getter(JinjaRun& run, const JinjaValue& attribute);
-/// As it is compared without regard to case: texts in lower case.
+/// Returns the value for comparisons without regard to case: texts in lower case.
 JinjaValue without_case(JinjaRun& run, const JinjaValue& value);
 
 }  // namespace lancet

@@ -9,7 +9,7 @@
 namespace lancet {
 namespace {
 
-constexpr int64_t kMostOfRange = 100'000;  // as Jinja's sandbox has it
+constexpr int64_t kMostOfRange = 100'000;  // as in Jinja's sandbox
 
 JinjaValue make_range(JinjaRun& run, const JinjaArguments& given) {
   refuse_named(run, "range", given);
@@ -32,12 +32,13 @@ JinjaValue make_range(JinjaRun& run, const JinjaArguments& given) {
   return {JinjaKind::kRange, &range};
 }
 
-/// What dict() and namespace() take: a dict or pairs, and values by name.
+/// Fills a dict from the arguments of dict() and namespace(): a dict or pairs, and values by name.
 void fill_dict(JinjaRun& run, std::string_view function, const JinjaArguments& given, JinjaDict& dict) {
   if (given.positional.size() > 1) run.fail(cat(function, ": expected at most one dict"));
   if (!given.positional.empty()) {
     const JinjaValue& first = given.positional[0];
-    if (first.is_undefined()) run.fail_undefined(first);  // Python asks whether it has keys(), as it does of no list
+    // Python asks the value for keys(), which it does not do with a list
+    if (first.is_undefined()) run.fail_undefined(first);
     if (first.is(JinjaKind::kDict)) {
       for (const JinjaDict::Entry& entry : first.dict().entries) run.put(dict, entry.key, entry.value);
     } else {
@@ -81,12 +82,12 @@ JinjaValue strftime_now(JinjaRun& run, const JinjaArguments& given) {
       continue;
     }
     const char letter = asked[++at];
-    if (letter == 'z' || letter == 'Z') continue;  // a time without a zone has no name for it
+    if (letter == 'z' || letter == 'Z') continue;  // a time without a zone has no name for its zone
     if (letter == 'f') run.fail("strftime_now: %f: lancet tells the time in seconds");
     form += {'%', letter};
   }
   std::array<char, 16 * kMostFormat> text{};
-  form += '.';  // so that an empty text is told from one that does not fit
+  form += '.';  // so that an empty result differs from one that does not fit
   const size_t size = std::strftime(text.data(), text.size(), form.c_str(), &run.now());
   if (size == 0) run.fail("strftime_now: the text is too long");
   return run.text(std::string(text.data(), size - 1));

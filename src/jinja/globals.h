@@ -1,4 +1,4 @@
-// Functions that every template has.
+// The functions that every template has.
 #pragma once
 
 #include <optional>
@@ -8,7 +8,7 @@
 
 namespace lancet {
 
-/// range, dict, namespace, raise_exception, strftime_now; nullopt: none of the name.
+/// Returns range, dict, namespace, raise_exception or strftime_now; nullopt for other names.
 std::optional<JinjaValue> find_global(JinjaRun& run, const std::string& name);
 
 }  // namespace lancet

@@ -12,7 +12,7 @@
 namespace lancet {
 namespace {
 
-/// Sends what is written to a text of its own while it lives.
+/// Sends the output to a separate text while it exists.
 class CapturedOutput {
  public:
   explicit CapturedOutput(std::string*& out) : out_(out), before_(std::exchange(out, &text_)) {}
@@ -63,7 +63,7 @@ void JinjaInterpreter::write(std::string_view text) {
   *out_ += text;
 }
 
-/// Of what jinja2 writes as it is: other values than texts cannot be.
+/// Writes what jinja2 writes unchanged, which can only be texts.
 void JinjaInterpreter::write_text_value(const JinjaValue& value) {
   if (!value.is_text()) run_.fail(cat("a call or filter block that gives ", shown_type(value), ", expected a text"));
   write(value.text());
@@ -133,7 +133,8 @@ JinjaValue JinjaInterpreter::target_value(const JinjaExpression& target, JinjaSc
   return run_.tuple(std::move(values));
 }
 
-/// The items for which the loop's `if` holds. It is asked as the loop goes on, so it sees what the body did.
+/// Returns the items for which the loop's `if` is true. It is evaluated while the loop runs, so it sees the changes
+/// that the body made.
 JinjaIterator& JinjaInterpreter::tested(const JinjaStatement& statement, JinjaScope& outer, JinjaIterator& items) {
   JinjaIterator& made = run_.make<JinjaIterator>();
   JinjaScope* scope = nullptr;
@@ -173,7 +174,7 @@ JinjaInterpreter::Flow JinjaInterpreter::run_items(const JinjaStatement& stateme
                                                    const JinjaValue& items, int64_t depth) {
   const JinjaRun::Level level(run_);
   JinjaLoop& loop = make_loop(statement, scope, items, depth);
-  bool has_finished_one = false;  // as jinja2 has it: an item that `continue` left does not count
+  bool has_finished_one = false;  // as in jinja2: an item that `continue` skipped does not count
   while (const std::optional<JinjaValue> item = advance_loop(run_, loop)) {
     JinjaScope& inner = begin_scope(statement.scope, &scope);
     inner.values[statement.loop_place] = JinjaValue(JinjaKind::kLoop, &loop);

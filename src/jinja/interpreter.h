@@ -1,4 +1,4 @@
-// Runs a template's tree.
+// Runs the tree of a template.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace lancet {
 
-/// The values of one scope's names.
+/// The values of the names in one scope.
 struct JinjaScope : JinjaObject {
   JinjaScope* outer = nullptr;
   std::vector<JinjaValue> values;
@@ -20,7 +20,7 @@ struct JinjaScope : JinjaObject {
 
 class JinjaInterpreter {
  public:
-  /// All outlive this.
+  /// All arguments must outlive this object.
   JinjaInterpreter(const JinjaTree& tree, JinjaRun& run, const JinjaDataMap& variables);
 
   std::string render();
@@ -58,7 +58,7 @@ class JinjaInterpreter {
   JinjaValue evaluate_compare(const JinjaExpression& expression, JinjaScope& scope);
   JinjaValue evaluate_concat(const JinjaExpression& expression, JinjaScope& scope);
   JinjaValue evaluate_item(const JinjaExpression& expression, JinjaScope& scope);
-  /// `block`: what the innermost filter of a block is of; null elsewhere.
+  /// `block`: the text to which a filter block applies its innermost filter; null in other places.
   JinjaValue evaluate_filter(const JinjaExpression& expression, JinjaScope& scope, const JinjaValue* block);
   JinjaValue evaluate_call(const JinjaExpression& expression, JinjaScope& scope, const JinjaValue* caller);
   JinjaValue evaluate_choice(const JinjaExpression& expression, JinjaScope& scope);

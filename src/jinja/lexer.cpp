@@ -20,7 +20,7 @@ constexpr std::string_view kSigns[] = {"//", "**", "==", "!=", ">=", "<=", "+", 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool begins_name(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 
-/// With "\n" alone at line ends, and without the last one.
+/// Returns the text with "\n" as the only line end, and without the last line end.
 std::string unified_lines(std::string_view source) {
   std::string text;
   text.reserve(source.size());
@@ -68,13 +68,14 @@ class JinjaLexer {
 
   size_t after_blanks(size_t at) const { return at + blank_prefix_bytes(std::string_view(source_).substr(at)); }
 
-  /// The text before a tag whose sign is `sign`; `is_print`: an expression stands in it, before which blanks stay.
+  /// Adds the text before a tag that begins with `sign`. `is_print`: the tag has an expression, and blanks before it
+  /// stay.
   void put_text(std::string_view text, char sign, JinjaTokenKind tag) {
     std::string_view kept = text;
     if (sign == '-') {
       kept = strip_right(text);
     } else if (sign != '+' && tag != JinjaTokenKind::kPrintBegin) {
-      const size_t line_begin = text.rfind('\n') + 1;  // 0: the text has no line's end
+      const size_t line_begin = text.rfind('\n') + 1;  // 0: the text has no line end
       const std::string_view last = text.substr(line_begin);
       if ((line_begin > 0 || begins_line_) && !last.empty() && blank_prefix_bytes(last) == last.size())
         kept = text.substr(0, line_begin);
@@ -82,7 +83,7 @@ class JinjaLexer {
     if (!kept.empty()) put(JinjaTokenKind::kText, std::string(kept));
   }
 
-  /// Up to the next tag, and that tag.
+  /// Reads up to the next tag, and the tag's beginning.
   void read_text() {
     size_t open = source_.find('{', at_);
     while (open != std::string::npos &&
@@ -108,7 +109,8 @@ class JinjaLexer {
     read_inside(kind == '{' ? "}}" : "%}");
   }
 
-  /// Where a tag's end at `at` ends, with the white space that it takes. nullopt: none is there.
+  /// Returns where the end of a tag at `at` ends, with the white space that it removes; nullopt if there is no end of a
+  /// tag.
   std::optional<size_t> end_of_tag(size_t at, std::string_view close) const {
     const std::string_view rest = std::string_view(source_).substr(at);
     const bool is_print = close == "}}";
@@ -126,7 +128,7 @@ class JinjaLexer {
     fail("a comment {# that does not end: expected #}");
   }
 
-  /// {% raw %} ... {% endraw %}, whose text stays as it is.
+  /// Reads {% raw %} ... {% endraw %}, whose text stays unchanged.
   bool read_raw(size_t inside) {
     size_t at = after_blanks(inside);
     if (source_.compare(at, 3, "raw") != 0) return false;
@@ -150,7 +152,7 @@ class JinjaLexer {
   }
 
   void read_inside(std::string_view close) {
-    std::string open_brackets;  // what closes them
+    std::string open_brackets;  // the brackets that close them
     while (at_ < source_.size()) {
       if (open_brackets.empty()) {
         if (const std::optional<size_t> end = end_of_tag(at_, close)) {
@@ -219,7 +221,7 @@ class JinjaLexer {
     advance(end + 1);
   }
 
-  /// The end of digits, between which single underscores may stand.
+  /// Returns the end of digits, between which there may be single underscores.
   template <typename IsDigit>
   size_t after_digits(size_t at, const IsDigit& is_one) const {
     const auto has = [&](size_t place) { return place < source_.size() && is_one(source_[place]); };
@@ -275,7 +277,8 @@ class JinjaLexer {
         whole = end;
       }
     }
-    if (base == 10 && text[0] == '0') {  // only zeros begin with a zero: 007 is 00 and 7, which no expression has
+    // only zeros may begin with a zero: 007 would be 00 and 7, which is no expression
+    if (base == 10 && text[0] == '0') {
       whole = after_digits(at_, [](char c) { return c == '0'; });
       text = "0";
     }

@@ -1,5 +1,5 @@
-// A template's text as tokens: text between tags, and what stands in them.
-// Source: Jinja's documentation, "Template Designer Documentation", white space control.
+// Splits a template's text into tokens: the text between tags, and the content of tags. Source: Jinja's documentation,
+// "Template Designer Documentation", white space control.
 #pragma once
 
 #include <algorithm>
@@ -29,7 +29,7 @@ enum class JinjaTokenKind {
 struct JinjaToken {
   JinjaTokenKind kind = JinjaTokenKind::kEnd;
   int64_t line = 0;
-  std::string text = {};  ///< of a name, a string, a sign
+  std::string text = {};  ///< text of a name, a string or a sign
   int64_t integer = 0;
   double real = 0;
 

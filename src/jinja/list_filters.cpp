@@ -1,4 +1,4 @@
-// Filters of lists as a whole.
+// Filters for whole lists.
 #include <algorithm>
 #include <memory>
 #include <set>
@@ -35,7 +35,7 @@ JinjaValue first_filter(const JinjaFilterCall& call) {
   return iterate(call.run, call.value).next().value_or(call.run.undefined("|first of a list without items"));
 }
 
-/// Whether reversed() takes it.
+/// Whether reversed() accepts it.
 bool can_be_reversed(const JinjaValue& value) { return has_length(value) && !value.is(JinjaKind::kLoop); }
 
 JinjaValue last_filter(const JinjaFilterCall& call) {
@@ -80,7 +80,7 @@ JinjaValue join_filter(const JinjaFilterCall& call) {
   return call.run.text(std::move(made));
 }
 
-/// The items, each with what it is sorted by.
+/// The items, each with the values by which it is sorted.
 using Keyed = std::vector<std::pair<std::vector<JinjaValue>, JinjaValue>>;
 
 bool keys_less(JinjaRun& run, const std::vector<JinjaValue>& left, const std::vector<JinjaValue>& right) {

@@ -52,7 +52,7 @@ std::optional<JinjaValue> advance_loop(JinjaRun& run, JinjaLoop& loop) {
   return item;
 }
 
-/// Of an iterator all that is left is read for it.
+/// For an iterator, reads all remaining items.
 int64_t loop_length(JinjaRun& run, JinjaLoop& loop) {
   if (loop.known_length) return *loop.known_length;
   auto rest = std::make_shared<std::deque<JinjaValue>>();

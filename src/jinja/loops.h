@@ -1,4 +1,4 @@
-// What `loop` says in a for loop.
+// The variable `loop` in a for loop.
 #pragma once
 
 #include <optional>
@@ -8,12 +8,12 @@
 
 namespace lancet {
 
-/// The next item, which becomes the current one; nullopt: the loop is over.
+/// Returns the next item, which becomes the current one; nullopt at the end of the loop.
 std::optional<JinjaValue> advance_loop(JinjaRun& run, JinjaLoop& loop);
 int64_t loop_length(JinjaRun& run, JinjaLoop& loop);
-/// loop.name; nullopt: it has nothing of this name.
+/// Returns loop.name; nullopt if there is no such attribute.
 std::optional<JinjaValue> loop_attribute(JinjaRun& run, const JinjaValue& loop, const std::string& name);
-/// loop(items), of a recursive loop.
+/// Calls loop(items) of a recursive loop.
 JinjaValue call_loop(JinjaRun& run, const JinjaValue& loop, const JinjaArguments& arguments);
 
 }  // namespace lancet

@@ -1,4 +1,4 @@
-// What a template says, as a tree.
+// A template as a tree.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace lancet {
 struct JinjaExpression;
 using JinjaExpressionPtr = std::unique_ptr<JinjaExpression>;
 
-/// Where a name's value lies: so many scopes outwards, and there at this place.
+/// Where the value of a name is: the number of scopes outwards, and the place in that scope.
 struct JinjaSlot {
   size_t hops = 0;
   size_t place = 0;
@@ -29,7 +29,7 @@ struct JinjaCallParts {
 
 enum class JinjaOperation {
   kConstant,
-  kName,             ///< is read
+  kName,             ///< a name that is read
   kTarget,           ///< a name that is set
   kNamespaceTarget,  ///< `name.attribute` that is set
   kTuple,
@@ -55,7 +55,7 @@ enum class JinjaOperation {
 struct JinjaExpression {
   JinjaOperation operation = JinjaOperation::kConstant;
   int64_t line = 0;
-  int64_t depth = 1;  ///< levels of expressions in it
+  int64_t depth = 1;  ///< levels of nested expressions
   std::variant<std::monostate, bool, int64_t, double, std::string> constant = {};
   std::string name = {};
   std::vector<JinjaExpressionPtr> parts = {};
@@ -64,11 +64,11 @@ struct JinjaExpression {
   JinjaSlot slot = {};
 };
 
-/// How a name's value is there when a scope begins.
+/// How a name gets its value when a scope begins.
 struct JinjaLoad {
   enum class Kind {
     kMissing,
-    kVariable,   ///< what render() was given, or a function that all templates have
+    kVariable,   ///< an argument of render(), or a function that all templates have
     kOuter,      ///< the value that the name has outside
     kParameter,  ///< whoever begins the scope gives it
   };
@@ -87,28 +87,28 @@ using JinjaBody = std::vector<std::unique_ptr<JinjaStatement>>;
 enum class JinjaAction {
   kText,
   kPrint,  ///< expressions
-  kIf,     ///< expressions[i] is the test of bodies[i]; one body more is that of else
+  kIf,     ///< expressions[i] is the test of bodies[i]; an additional body is that of else
   kFor,
   kSet,
   kSetBlock,
   kMacro,
-  kCallBlock,  ///< without an expression: what stands between generation and endgeneration
+  kCallBlock,  ///< without an expression: the text between generation and endgeneration
   kFilterBlock,
   kWith,
   kBreak,
   kContinue,
-  kNoLoader  ///< include, import, extends: transformers gives templates nothing to load from
+  kNoLoader  ///< include, import, extends: in transformers, templates cannot load anything
 };
 
 struct JinjaParameter {
   std::string name = {};
-  JinjaExpressionPtr fallback = {};  ///< null: it has none
+  JinjaExpressionPtr fallback = {};  ///< null: there is none
   size_t place = 0;
 };
 
 struct JinjaFunctionPlan {
   std::vector<JinjaParameter> parameters = {};
-  // What the body reads besides its parameters; places in its scope.
+  // What the body reads in addition to its parameters, as places in its scope.
   bool reads_caller = false, reads_kwargs = false, reads_varargs = false;
   size_t caller = 0, kwargs = 0, varargs = 0;
 };
@@ -116,18 +116,18 @@ struct JinjaFunctionPlan {
 struct JinjaStatement {
   JinjaAction action = JinjaAction::kText;
   int64_t line = 0;
-  std::string text = {};  ///< text; a macro's name; the tag
+  std::string text = {};  ///< a text, the name of a macro, or the tag
   std::vector<JinjaExpressionPtr> expressions = {};
   std::vector<JinjaBody> bodies = {};
-  std::vector<JinjaExpressionPtr> targets = {};  ///< of for, set and with
+  std::vector<JinjaExpressionPtr> targets = {};  ///< targets of for, set and with
   JinjaExpressionPtr test = {};                  ///< for ... if test
   JinjaFunctionPlan function = {};
   bool is_recursive = false;
-  JinjaScopePlan scope = {};                          ///< of bodies[0]
-  JinjaScopePlan test_scope = {}, else_scope = {};    ///< of a for loop
-  size_t loop_place = 0;                              ///< of `loop` in the scope of a for loop
+  JinjaScopePlan scope = {};                          ///< scope of bodies[0]
+  JinjaScopePlan test_scope = {}, else_scope = {};    ///< scopes of a for loop
+  size_t loop_place = 0;                              ///< place of `loop` in the scope of a for loop
   std::vector<JinjaExpressionPtr> test_targets = {};  ///< a for loop's target in the scope of its test
-  JinjaSlot slot = {};                                ///< of a macro's name
+  JinjaSlot slot = {};                                ///< place of a macro's name
 };
 
 /// A whole template.

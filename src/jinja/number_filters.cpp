@@ -1,4 +1,4 @@
-// Filters of numbers.
+// Filters for numbers.
 #include <array>
 #include <cmath>
 #include <cstdio>
@@ -54,7 +54,7 @@ JinjaValue abs_filter(const JinjaFilterCall& call) {
   return call.value.integer() < 0 ? negative(call.run, call.value) : positive(call.run, call.value);
 }
 
-/// round() of a float: to the nearest decimal, of two as near the even one.
+/// Computes round() of a float: to the nearest decimal, and of two equally near ones to the even one.
 double rounded(double real, int64_t digits) {
   if (!std::isfinite(real)) return real;
   if (digits > 22) return real;

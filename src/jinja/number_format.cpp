@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kMostPrecision = 300;
 
-/// Digits of a whole number without its sign.
+/// Returns the digits of a whole number without its sign.
 std::string whole_digits(int64_t value, const JinjaFormat& format) {
   const int base = format.type == 'x' || format.type == 'X' ? 16 : format.type == 'o' ? 8 : format.type == 'b' ? 2 : 10;
   const uint64_t size = value < 0 ? 0 - static_cast<uint64_t>(value) : static_cast<uint64_t>(value);
@@ -35,7 +35,8 @@ std::string real_digits(JinjaRun& run, double value, const JinjaFormat& format) 
   return std::string(buffer.data()) + (is_percent ? "%" : "");
 }
 
-/// Separators between the groups of the digits before the point. `least`: digits, by zeros before them.
+/// Puts separators between the groups of digits before the point. `least`: number of digits, which zeros at the
+/// beginning fill up.
 std::string grouped(const std::string& digits, char separator, size_t least) {
   const size_t end = std::min(digits.find_first_not_of("0123456789"), digits.size());
   std::string whole = digits.substr(0, end);

@@ -14,7 +14,7 @@ namespace {
 
 std::string_view without_blanks(std::string_view text) { return strip_right(strip_left(text)); }
 
-/// The text without single underscores between digits; nullopt where one stands elsewhere.
+/// Returns the text without single underscores between digits; nullopt if there is an underscore elsewhere.
 std::optional<std::string> without_underscores(std::string_view text) {
   std::string kept;
   for (size_t i = 0; i < text.size(); ++i) {

@@ -1,4 +1,4 @@
-// Numbers as Python writes and reads them.
+// Writes and reads numbers as Python does.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +8,13 @@
 
 namespace lancet {
 
-/// repr(): the shortest text that reads back, "0.1", "1e+16", "nan".
+/// Computes repr(): the shortest text that is read as the same number, "0.1", "1e+16", "nan".
 std::string python_float_text(double real);
 
-/// int(text, base). nullopt: ValueError, or beyond 64 bits.
+/// Computes int(text, base); nullopt for ValueError, or beyond 64 bits.
 std::optional<int64_t> read_python_integer(std::string_view text, int base);
 
-/// float(text). nullopt: ValueError.
+/// Computes float(text); nullopt for ValueError.
 std::optional<double> read_python_float(std::string_view text);
 
 }  // namespace lancet

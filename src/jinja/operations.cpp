@@ -23,7 +23,7 @@ constexpr int64_t kLargestInteger = std::numeric_limits<int64_t>::max();
 
 std::partial_ordering order_numbers(const JinjaValue& left, const JinjaValue& right) {
   if (left.is_whole() && right.is_whole()) return left.integer() <=> right.integer();
-  const auto wide = [](const JinjaValue& value) {  // has all digits of both
+  const auto wide = [](const JinjaValue& value) {  // this type has all digits of both
     return value.is_whole() ? static_cast<long double>(value.integer()) : static_cast<long double>(value.real());
   };
   return wide(left) <=> wide(right);
@@ -35,7 +35,7 @@ std::partial_ordering order_of(JinjaRun& run, std::string_view sign, const Jinja
   if (left.is_number() && right.is_number()) return order_numbers(left, right);
   if (left.is_text() && right.is_text()) {
     run.charge_bytes(std::min(left.text().size(), right.text().size()));
-    return left.text() <=> right.text();  // UTF-8 has the order of characters
+    return left.text() <=> right.text();  // the order of UTF-8 is the order of characters
   }
   if (!left.is_sequence() || left.kind() != right.kind()) fail_types(run, sign, left, right);
   const size_t both = std::min(left.items().size(), right.items().size());
@@ -54,7 +54,7 @@ bool are_equal_dicts(JinjaRun& run, const JinjaDict& left, const JinjaDict& righ
   return true;
 }
 
-/// The sum, difference or product.
+/// Returns the sum, difference or product.
 JinjaValue whole_result(JinjaRun& run, std::string_view sign, int64_t left, int64_t right) {
   int64_t result = 0;
   const bool overflows = sign == "+"   ? __builtin_add_overflow(left, right, &result)
@@ -75,7 +75,7 @@ double float_modulo(double left, double right) {
   return (rest < 0) != (right < 0) ? rest + right : rest;
 }
 
-/// CPython's float_divmod: the quotient of what the modulo leaves, rounded to the nearest whole number.
+/// Computes CPython's float_divmod: subtracts the modulo, divides, and rounds to the nearest whole number.
 double float_floor_division(double left, double right) {
   const double rest = std::fmod(left, right);
   double quotient = (left - rest) / right;
@@ -88,7 +88,7 @@ double float_floor_division(double left, double right) {
 JinjaValue whole_power(JinjaRun& run, int64_t base, int64_t exponent) {
   int64_t result = 1;
   for (int64_t i = 0; i < exponent; ++i) {
-    if (base == 0 || base == 1 || (base == -1 && i > 0)) {  // the rest changes nothing, or the sign
+    if (base == 0 || base == 1 || (base == -1 && i > 0)) {  // further factors change nothing, or only the sign
       if (base == -1) return JinjaValue::of(int64_t{exponent % 2 == 0 ? 1 : -1});
       return JinjaValue::of(base);
     }
@@ -115,7 +115,7 @@ JinjaValue number_arithmetic(JinjaRun& run, std::string_view sign, const JinjaVa
   if (left.is_whole() && right.is_whole() && sign != "/") {
     const int64_t a = left.integer(), b = right.integer();
     if (!divides) return whole_result(run, sign, a, b);
-    if (b == -1) {  // whose division of the least number overflows
+    if (b == -1) {  // dividing the smallest number would overflow
       if (sign == "%") return JinjaValue::of(int64_t{0});
       return whole_result(run, "-", 0, a);
     }
@@ -134,7 +134,7 @@ JinjaValue repeated(JinjaRun& run, const JinjaValue& value, int64_t times) {
   times = std::max<int64_t>(times, 0);
   const size_t size = value.is_text() ? value.text().size() : value.items().size() * sizeof(JinjaValue);
   if (size > 0 && times > kLargestInteger / static_cast<int64_t>(size)) run.charge_memory(kLargestInteger / 2);
-  run.charge_memory(static_cast<int64_t>(size) * times);  // before it is there
+  run.charge_memory(static_cast<int64_t>(size) * times);  // before it is allocated
   if (value.is_text()) {
     std::string text;
     if (size > 0)

@@ -1,4 +1,4 @@
-// What can be done with values: Python's operators and the functions that stand for them.
+// Operations on values: Python's operators, and functions that do the same.
 #pragma once
 
 #include <compare>
@@ -13,74 +13,74 @@
 
 namespace lancet {
 
-// All throw JinjaError where Python raises.
+// All throw JinjaError where Python raises an exception.
 
-/// The type's name in Python: "str", "list".
+/// Returns the type's name in Python: "str", "list".
 std::string_view type_name(const JinjaValue& value);
-/// As errors name it: "str object", "None".
+/// Returns the type as errors name it: "str object", "None".
 std::string shown_type(const JinjaValue& value);
 
 bool is_true(JinjaRun& run, const JinjaValue& value);
 bool are_equal(JinjaRun& run, const JinjaValue& left, const JinjaValue& right);
-/// Whether `left sign right` holds; sign: == != < <= > >= in, not in.
+/// Whether `left sign right` is true. sign: == != < <= > >= in, not in.
 bool compare(JinjaRun& run, std::string_view sign, const JinjaValue& left, const JinjaValue& right);
 bool contains_value(JinjaRun& run, const JinjaValue& container, const JinjaValue& item);
-/// sign: + - * / // % **.
+/// `sign`: + - * / // % **.
 JinjaValue arithmetic(JinjaRun& run, std::string_view sign, const JinjaValue& left, const JinjaValue& right);
 JinjaValue negative(JinjaRun& run, const JinjaValue& value);
 JinjaValue positive(JinjaRun& run, const JinjaValue& value);
 
-/// len().
+/// Computes len().
 int64_t length_of(JinjaRun& run, const JinjaValue& value);
-/// Whether len() has an answer.
+/// Whether len() is defined for the value.
 bool has_length(const JinjaValue& value);
 bool is_iterable(const JinjaValue& value);
-/// iter(): an iterator is itself, of others there is a new one.
+/// Computes iter(): an iterator returns itself, other values a new iterator.
 JinjaIterator& iterate(JinjaRun& run, const JinjaValue& value);
-/// list().
+/// Computes list().
 std::vector<JinjaValue> items_of(JinjaRun& run, const JinjaValue& value);
-/// Characters of a text, each a text.
+/// Returns the characters of a text, each as a text.
 std::vector<JinjaValue> characters_as_values(JinjaRun& run, const std::string& text);
 
-/// str().
+/// Computes str().
 std::string text_of(JinjaRun& run, const JinjaValue& value);
-/// repr().
+/// Computes repr().
 std::string repr_of(JinjaRun& run, const JinjaValue& value);
 
 struct JsonForm {
   bool is_ascii = false;
-  std::optional<std::string> indent = {};  ///< empty optional: all in one line
+  std::optional<std::string> indent = {};  ///< nullopt: everything on one line
   std::string item_separator = ", ";
   std::string key_separator = ": ";
   bool sorts_keys = false;
 };
-/// json.dumps().
+/// Computes json.dumps().
 std::string json_of(JinjaRun& run, const JinjaValue& value, const JsonForm& form);
 
 // Attributes and items (attributes.cpp).
 
-/// value.name, as the sandbox has it.
+/// Returns value.name as in the sandbox.
 JinjaValue attribute_of(JinjaRun& run, const JinjaValue& value, const std::string& name);
-/// value[key].
+/// Returns value[key].
 JinjaValue item_of(JinjaRun& run, const JinjaValue& value, const JinjaValue& key);
-/// The attribute itself, without a look at items; nullopt: there is none.
+/// Returns the attribute itself, without looking for items; nullopt if there is none.
 std::optional<JinjaValue> own_attribute(JinjaRun& run, const JinjaValue& value, const std::string& name);
-/// value[start:stop:step]; each may be none.
+/// Returns value[start:stop:step]; each may be none.
 JinjaValue slice_of(JinjaRun& run, const JinjaValue& value, const JinjaValue& start, const JinjaValue& stop,
                     const JinjaValue& step);
 JinjaValue call_value(JinjaRun& run, const JinjaValue& function, JinjaArguments& arguments);
 
 // Formatting (percent_format.cpp, brace_format.cpp).
 
-/// text % values.
+/// Computes text % values.
 std::string format_percent(JinjaRun& run, const std::string& text, const JinjaValue& values);
-/// text.format(...).
+/// Computes text.format(...).
 std::string format_braces(JinjaRun& run, const std::string& text, const JinjaArguments& arguments);
 
-/// Escapes & < > ' " for HTML, as Markup has them.
+/// Escapes & < > ' " for HTML, as Markup does.
 std::string escaped_html(std::string_view text);
 
-/// Where `part` begins in `text` at or after `from`, in linear time; npos: nowhere.
+/// Returns where `part` begins in `text` at or after `from`, in linear time; npos if it does not occur.
 size_t find_part(JinjaRun& run, std::string_view text, std::string_view part, size_t from);
 
 }  // namespace lancet

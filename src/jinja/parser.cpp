@@ -43,7 +43,8 @@ class JinjaParser {
     return text;
   }
 
-  /// Statements up to a tag that begins with one of `ends`, which becomes the current token; none: to the end.
+  /// Parses statements up to a tag that begins with one of `ends`, which becomes the current token; without `ends` to
+  /// the end.
   JinjaBody body(Names ends) {
     if (++depth_ > kDeepestStatement)
       throw JinjaError(JinjaError::Cause::kLimit, cat("tags within each other, more than ", kDeepestStatement),
@@ -74,7 +75,7 @@ class JinjaParser {
     return made;
   }
 
-  /// A tag's end, statements, and one of `ends`, which becomes the current token.
+  /// Parses the end of a tag, statements, and one of `ends`, which becomes the current token.
   JinjaBody inner_body(Names ends) {
     tokens_.skip_sign(":");
     tokens_.expect(JinjaTokenKind::kTagEnd, "'%}'");
@@ -87,7 +88,7 @@ class JinjaParser {
     return made;
   }
 
-  /// A body that is a function of its own, in which no loop around it can be left.
+  /// Parses a body that is a separate function, which cannot end a loop around it.
   JinjaBody function_body(std::string_view end) {
     const int64_t loops = std::exchange(loops_, 0);
     JinjaBody made = whole_body(end);
@@ -234,7 +235,7 @@ class JinjaParser {
     return make(tag.text == "break" ? JinjaAction::kBreak : JinjaAction::kContinue, tag.line);
   }
 
-  /// Nothing can be loaded: what the tag names is read, and an error where the template comes there.
+  /// Nothing can be loaded. The tag is parsed, and becomes an error when the template reaches it.
   JinjaStatementPtr no_loader(const JinjaToken& tag) {
     JinjaStatementPtr made = make(JinjaAction::kNoLoader, tag.line);
     made->text = tag.text;
@@ -245,7 +246,7 @@ class JinjaParser {
   JinjaTokenReader tokens_;
   JinjaExpressionParser expressions_;
   int64_t depth_ = 0;
-  int64_t loops_ = 0;  ///< that `break` can leave
+  int64_t loops_ = 0;  ///< number of loops that `break` can leave
 };
 
 }  // namespace

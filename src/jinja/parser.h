@@ -1,4 +1,4 @@
-// From a template's text to its tree, names and scopes not yet looked up.
+// Turns a template's text into a tree, whose names and scopes are not resolved yet.
 #pragma once
 
 #include <string_view>

@@ -1,4 +1,4 @@
-// text % values.
+// Computes text % values.
 #include <cmath>
 
 #include "characters.h"
@@ -22,7 +22,7 @@ class PercentFormat {
       if (mark < text_.size()) write_value();
       run_.charge(1);
     }
-    // what has items by key, as an undefined value says that it has
+    // values with items by key; an undefined value also counts as one
     const bool takes_any = values_.is(JinjaKind::kDict) || values_.is(JinjaKind::kList) ||
                            values_.is(JinjaKind::kRange) || values_.is_undefined();
     const size_t given = values_.is(JinjaKind::kTuple) ? values_.items().size() : takes_any ? 0 : 1;

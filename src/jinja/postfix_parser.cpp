@@ -1,4 +1,4 @@
-// What follows a value in an expression: attributes, items, calls, filters and tests.
+// Parses what follows a value in an expression: attributes, items, calls, filters and tests.
 #include <array>
 #include <utility>
 

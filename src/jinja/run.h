@@ -1,4 +1,4 @@
-// One run of a template: its values, and what it may still take.
+// One run of a template: its values, and its remaining limits.
 #pragma once
 
 #include <ctime>
@@ -21,27 +21,27 @@ class JinjaRun {
 
   const std::tm& now() const { return now_; }
 
-  // What goes wrong is told with the line that runs.
+  // Errors name the line that is running.
   void enter_line(int64_t line) { line_ = line; }
   int64_t line() const { return line_; }
   [[noreturn]] void fail(const std::string& reason) const;
-  /// The error of whoever uses an undefined value.
+  /// Throws the error for the use of an undefined value.
   [[noreturn]] void fail_undefined(const JinjaValue& value) const { fail(value.undefined().reason); }
 
-  /// Counts work: parts that were evaluated. Throws: JinjaError beyond the limit.
+  /// Counts work: the number of evaluated parts. Throws: JinjaError beyond the limit.
   void charge(int64_t steps) {
     steps_ += steps;
     if (steps_ > limits_.steps) fail_limit("steps");
   }
-  /// Work on so many bytes.
+  /// Counts work on so many bytes.
   void charge_bytes(size_t bytes) { charge(static_cast<int64_t>(bytes / 64)); }
-  /// Throws: JinjaError before so many bytes are allocated beyond the limit.
+  /// Throws: JinjaError if so many more bytes exceed the limit. Call it before they are allocated.
   void charge_memory(int64_t bytes) {
     memory_ += bytes;
     if (memory_ > limits_.memory_bytes) fail_limit("memory");
   }
 
-  /// What is evaluated within something.
+  /// Counts the nesting of evaluations.
   class Level {
    public:
     explicit Level(JinjaRun& run) : run_(run) {
@@ -58,7 +58,7 @@ class JinjaRun {
     JinjaRun& run_;
   };
 
-  /// Makes an object that the run has until its end. `bytes`: what it holds besides.
+  /// Makes an object that exists until the end of the run. `bytes`: its additional memory.
   template <typename Object>
   Object& make(size_t bytes = 0) {
     charge_memory(static_cast<int64_t>(sizeof(Object) + bytes) + 16);
@@ -70,7 +70,7 @@ class JinjaRun {
 
   JinjaValue text(std::string text);
   JinjaValue safe_text(std::string text);
-  /// Text that is marked as safe if `like` is.
+  /// Returns text that is marked as safe if `like` is.
   JinjaValue text_like(const JinjaValue& like, std::string text);
   JinjaValue list(std::vector<JinjaValue> items) { return sequence(JinjaKind::kList, std::move(items)); }
   JinjaValue tuple(std::vector<JinjaValue> items) { return sequence(JinjaKind::kTuple, std::move(items)); }
@@ -78,11 +78,11 @@ class JinjaRun {
   JinjaValue undefined(std::string reason);
   JinjaValue iterator(std::function<std::optional<JinjaValue>()> next);
   JinjaValue function(std::string name, std::function<JinjaValue(JinjaArguments&)> call);
-  /// What a caller of the library gave.
+  /// Returns a value from the data that a caller of the library gave.
   JinjaValue data(const JinjaData& data);
 
   void put(JinjaDict& dict, const JinjaValue& key, const JinjaValue& value);
-  /// The spelling of a key, equal where Python has equal keys. nullopt: it can be no key.
+  /// Returns the spelling of a key. Spellings are equal if the keys are equal in Python. nullopt: it cannot be a key.
   std::optional<std::string> key_of(const JinjaValue& key);
   static std::string text_key(std::string_view text) { return "s" + std::string(text); }
 

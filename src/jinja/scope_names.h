@@ -1,4 +1,4 @@
-// The names of one scope while they are collected.
+// Collects the names of one scope.
 #pragma once
 
 #include <map>
@@ -14,10 +14,10 @@ namespace lancet {
 
 class JinjaScopeNames {
  public:
-  /// `outer` outlives this; null: there is none.
+  /// `outer` must outlive this object; null if there is none.
   explicit JinjaScopeNames(const JinjaScopeNames* outer) : outer_(outer) {}
 
-  /// Where the name's value lies, seen from this scope.
+  /// Returns where the name's value is, seen from this scope.
   std::optional<JinjaSlot> find(const std::string& name) const {
     if (known_.contains(name)) return JinjaSlot{0, places_->at(name)};
     if (outer_ == nullptr) return std::nullopt;
@@ -41,7 +41,8 @@ class JinjaScopeNames {
     return define(name, {.kind = JinjaLoad::Kind::kParameter});
   }
 
-  /// Takes what branches of an `if`, copies of this, found: what only one of them sets has its outer value elsewhere.
+  /// Merges what the branches of an `if`, which are copies of this object, found. A name that only one branch sets has
+  /// its outer value in the others.
   void merge(std::span<const JinjaScopeNames> branches) {
     std::set<std::string> only_there;
     for (const JinjaScopeNames& branch : branches)

@@ -15,7 +15,7 @@ namespace {
   throw JinjaError(JinjaError::Cause::kTemplate, reason, line);
 }
 
-/// Told of each name, in the order of the text, and whether it is read there.
+/// Is called for each name, in the order of the text, with whether it is read there.
 using NameVisitor = std::function<void(const JinjaExpression&)>;
 
 void visit_names(const JinjaExpressionPtr& expression, const NameVisitor& visit) {
@@ -38,7 +38,7 @@ void visit_all_names(const JinjaBody& body, const NameVisitor& visit) {
       JinjaExpression name;
       name.operation = JinjaOperation::kTarget;
       name.name = parameter.name;
-      name.constant = true;  // a parameter's
+      name.constant = true;  // the name of a parameter
       visit(name);
       visit_names(parameter.fallback, visit);
     }
@@ -47,7 +47,7 @@ void visit_all_names(const JinjaBody& body, const NameVisitor& visit) {
   }
 }
 
-/// Whether the body reads the name before anything in it sets it.
+/// Whether the body reads the name before it sets it.
 bool reads_first(const JinjaBody& body, const std::string& name) {
   bool reads = false, is_set = false;
   visit_all_names(body, [&](const JinjaExpression& found) {
@@ -58,7 +58,7 @@ bool reads_first(const JinjaBody& body, const std::string& name) {
   return reads;
 }
 
-// First what a scope's statements read and set, without those in scopes of their own.
+// First, collects what a scope's statements read and set, without statements in scopes of their own.
 
 void collect_names(const JinjaExpressionPtr& expression, JinjaScopeNames& names) {
   visit_names(expression, [&](const JinjaExpression& found) {
@@ -76,7 +76,7 @@ void collect_parameters(const JinjaExpressionPtr& target, JinjaScopeNames& names
 
 void collect_body(const JinjaBody& body, JinjaScopeNames& names);
 
-/// The tests and bodies from the i-th on: elif after elif.
+/// Collects the tests and bodies from the i-th on: one elif after another.
 void collect_branches(const JinjaStatement& statement, JinjaScopeNames& names) {
   const size_t n_tests = statement.expressions.size();
   collect_names(statement.expressions[0], names);
@@ -127,12 +127,12 @@ JinjaExpressionPtr copy_of_target(const JinjaExpression& target) {
   return copy;
 }
 
-// Then the place of each name, scope by scope.
+// Then resolves the place of each name, scope by scope.
 
-/// Where a statement stands.
+/// The surroundings of a statement.
 struct Frame {
   JinjaScopeNames& names;
-  bool is_soft = false;  ///< in an `if`: a filter that there is none of is an error once it is used
+  bool is_soft = false;  ///< inside an `if`: an unknown filter is an error only when it is used
 };
 
 void resolve_body(const JinjaBody& body, Frame frame);

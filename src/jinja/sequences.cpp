@@ -1,4 +1,4 @@
-// What values have one after another.
+// The items of values.
 #include <algorithm>
 
 #include "characters.h"
@@ -58,7 +58,7 @@ int64_t length_of(JinjaRun& run, const JinjaValue& value) {
 }
 
 bool is_iterable(const JinjaValue& value) {
-  return has_length(value) || value.is(JinjaKind::kIterator);  // whatever has a length can be gone through here
+  return has_length(value) || value.is(JinjaKind::kIterator);  // here, everything with a length can be iterated
 }
 
 std::vector<JinjaValue> characters_as_values(JinjaRun& run, const std::string& text) {

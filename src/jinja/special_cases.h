@@ -1,5 +1,5 @@
-// Characters that become several in upper case, or as the first one of a word.
-// Source: the Unicode Character Database, SpecialCasing.txt, version 14.
+// Characters that become several characters in upper case, or at the beginning of a word. Source: the Unicode Character
+// Database, SpecialCasing.txt, version 14.
 #pragma once
 
 #include <string_view>

@@ -10,7 +10,7 @@
 namespace lancet {
 namespace {
 
-/// Characters beyond ASCII as escapes, as Jinja has them before it reads the others: "\é" is a backslash and "\xe9".
+/// Writes characters beyond ASCII as escapes, as Jinja does before it reads the others: "\é" is a backslash and "\xe9".
 std::string ascii_spelling(std::string_view text) {
   std::string spelt;
   for (size_t at = 0; at < text.size();) {

@@ -1,4 +1,4 @@
-// A text in quotes: what its escapes stand for.
+// Reads the escapes of a text in quotes.
 #pragma once
 
 #include <string>
@@ -6,8 +6,8 @@
 
 namespace lancet {
 
-/// Python's rules, by which Jinja reads texts: \n, \x41, \u00e9, and so on; an unknown escape stays. Throws:
-/// std::invalid_argument with what is wrong.
+/// Applies Python's rules, which Jinja uses for texts: \n, \x41, \u00e9, and so on; an unknown escape stays as it is.
+/// Throws: std::invalid_argument with the problem.
 std::string read_jinja_literal(std::string_view inside);
 
 }  // namespace lancet

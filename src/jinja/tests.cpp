@@ -1,4 +1,4 @@
-// Tests: `value is name`.
+// The tests: `value is name`.
 #include <algorithm>
 #include <map>
 
@@ -17,7 +17,7 @@ struct TestCall {
   const JinjaArguments& given;
 
   void expect_none() const { const JinjaBoundArguments none(run, name, given, {}); }
-  /// The one argument that a test has beside the value.
+  /// Returns the only argument of a test besides the value.
   JinjaValue other(std::string_view parameter) const {
     return JinjaBoundArguments(run, name, given, {parameter}).need(0);
   }
@@ -67,7 +67,8 @@ bool name_test(const TestCall& call) {
   return call.name == "filter" ? has_filter(call.value.text()) : has_test(call.value.text());
 }
 
-/// Whether both are one object. Python keeps small numbers once; of other numbers and texts that is chance.
+/// Whether both are the same object. In Python this is true for equal small numbers; for other numbers and for texts it
+/// depends on chance.
 bool same_test(const TestCall& call) {
   const JinjaValue other = call.other("other");
   const JinjaValue& value = call.value;

@@ -1,4 +1,4 @@
-// Filters of texts, and of values as they are.
+// Filters for texts and for any values.
 #include <algorithm>
 
 #include "arguments.h"
@@ -14,7 +14,7 @@ JinjaBoundArguments bind(const JinjaFilterCall& call, std::initializer_list<std:
   return {call.run, call.name, call.given, names};
 }
 
-/// The value as a text, which stays marked as safe.
+/// Returns the value as a text, which stays marked as safe.
 JinjaValue as_text(const JinjaFilterCall& call) {
   return call.value.is_text() ? call.value : call.run.text(text_of(call.run, call.value));
 }
@@ -24,7 +24,7 @@ JinjaValue case_filter(const JinjaFilterCall& call) {
   return call_text_method(call.run, as_text(call), call.name, {});
 }
 
-/// Words are what stands between white space and ( { [ < -.
+/// Words are separated by white space and ( { [ < -.
 JinjaValue title_filter(const JinjaFilterCall& call) {
   bind(call, {});
   const JinjaValue value = as_text(call);
@@ -92,7 +92,7 @@ JinjaValue truncate_filter(const JinjaFilterCall& call) {
   const int64_t leeway = arguments.has(3) && !arguments[3]->is_none() ? arguments.integer(3, 5) : 5;
   const auto end_length = static_cast<int64_t>(count_characters(end));
   if (length < end_length || leeway < 0) call.run.fail("truncate: a length below that of the end, or a leeway below 0");
-  if (length_of(call.run, call.value) <= length + leeway) return call.value;  // whatever it is
+  if (length_of(call.run, call.value) <= length + leeway) return call.value;  // for any value
   if (!call.value.is_text()) call.run.fail(cat("truncate: expected a text, got ", shown_type(call.value)));
   const std::string& text = call.value.text();
   std::string kept = text.substr(0, after_characters(text, 0, length - end_length));

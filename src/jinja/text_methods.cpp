@@ -1,4 +1,4 @@
-// Methods of texts.
+// The methods of texts.
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -11,7 +11,7 @@
 namespace lancet {
 namespace {
 
-/// A method that is called.
+/// A call of a method.
 struct TextCall {
   JinjaRun& run;
   const JinjaValue& self;
@@ -70,11 +70,11 @@ JinjaValue replace_method(const TextCall& call) {
       replaced_text(call.run, call.text(), arguments.need_text(0), arguments.need_text(1), arguments.integer(2, -1)));
 }
 
-/// The part of a text that find(), count() and startswith() look at, in bytes.
+/// The part of a text that find(), count() and startswith() examine, in bytes.
 struct TextWindow {
   size_t begin = 0, end = 0;
   int64_t first_character = 0;
-  bool is_there = true;  ///< false: the window begins after the text's end
+  bool is_there = true;  ///< false: the part begins after the text's end
 };
 
 TextWindow window_of(const TextCall& call, const JinjaBoundArguments& arguments) {
@@ -197,7 +197,7 @@ JinjaValue zfill_method(const TextCall& call) {
   return call.same(text.substr(0, sign) + std::string(static_cast<size_t>(missing), '0') + text.substr(sign));
 }
 
-/// Whether the text has characters, and all are so.
+/// Whether the text is not empty, and `are_so` is true for all its characters.
 JinjaValue all_characters(const TextCall& call, const std::function<bool(char32_t)>& are_so) {
   call.positional({});
   const std::string& text = call.text();

@@ -1,4 +1,4 @@
-// Parts of texts: cut, stripped, replaced.
+// Splits, strips and replaces parts of texts.
 #include <algorithm>
 
 #include "characters.h"
@@ -15,7 +15,7 @@ std::vector<std::string> split_at_blanks(std::string_view text, const JinjaSplit
     for (text = strip_left(text); !text.empty(); text = strip_left(text)) {
       if (left-- == 0) {
         parts.emplace_back(strip_right(text));
-        if (how.most >= 0) parts.back() = std::string(text);  // what is left keeps its end
+        if (how.most >= 0) parts.back() = std::string(text);  // the rest keeps its white space at the end
         break;
       }
       size_t end = 0;

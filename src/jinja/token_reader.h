@@ -1,4 +1,4 @@
-// Tokens one after another, with what is expected of them.
+// Reads tokens one after another, and checks them.
 #pragma once
 
 #include <initializer_list>

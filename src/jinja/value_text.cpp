@@ -1,4 +1,4 @@
-// Values as text: str(), repr() and json.dumps().
+// Writes values as text: str(), repr() and json.dumps().
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -62,7 +62,7 @@ std::string quoted_json(std::string_view text, bool is_ascii) {
   return quoted + "\"";
 }
 
-/// Text that grows, and is counted while it does.
+/// A growing text whose memory is counted.
 class CountedText {
  public:
   explicit CountedText(JinjaRun& run) : run_(run) {}

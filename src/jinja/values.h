@@ -1,4 +1,4 @@
-// Values of a running template: Python's, as far as templates have them.
+// The values of a running template, which behave as in Python as far as templates use them.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ class JinjaRun;
 struct JinjaStatement;
 
 enum class JinjaKind : uint8_t {
-  kMissing,  ///< a name without a value; never seen by a template
+  kMissing,  ///< a name without a value; templates never see it
   kUndefined,
   kNone,
   kBoolean,
@@ -29,13 +29,13 @@ enum class JinjaKind : uint8_t {
   kDict,
   kNamespace,
   kRange,
-  kView,  ///< what keys(), values() and items() give
+  kView,  ///< the result of keys(), values() and items()
   kIterator,
   kFunction,
   kLoop
 };
 
-/// What a value points to; the run has it until its end.
+/// An object to which a value points. It exists until the end of the run.
 struct JinjaObject {
   JinjaObject() = default;
   virtual ~JinjaObject() = default;
@@ -82,17 +82,17 @@ class JinjaValue {
   bool is_none() const { return is(JinjaKind::kNone); }
   bool is_text() const { return is(JinjaKind::kText); }
   bool is_sequence() const { return is(JinjaKind::kList) || is(JinjaKind::kTuple); }
-  /// Whether it is a whole number, as which Python counts True and False.
+  /// Whether it is a whole number. As in Python, True and False count as such.
   bool is_whole() const { return is(JinjaKind::kInteger) || is(JinjaKind::kBoolean); }
   bool is_number() const { return is_whole() || is(JinjaKind::kFloat); }
 
-  /// Of a whole number.
+  /// For a whole number.
   int64_t integer() const { return held_.integer; }
-  /// Of a number.
+  /// For a number.
   double real() const { return is(JinjaKind::kFloat) ? held_.real : static_cast<double>(held_.integer); }
   const JinjaObject* object() const { return held_.object; }
 
-  // Of a value of that kind.
+  // For a value of that kind.
   const JinjaUndefined& undefined() const;
   const std::string& text() const;
   bool is_safe_text() const;  ///< text that was marked as safe: Markup
@@ -114,7 +114,7 @@ class JinjaValue {
 };
 
 struct JinjaUndefined : JinjaObject {
-  std::string reason;  ///< the error of whoever uses it
+  std::string reason;  ///< the error for the use of the value
 };
 
 struct JinjaText : JinjaObject {
@@ -126,7 +126,7 @@ struct JinjaItems : JinjaObject {
   std::vector<JinjaValue> items;
 };
 
-/// A dict, or what a namespace has. Keys are compared by their spelling (run.key_of).
+/// A dict, or the values of a namespace. Keys are compared by their spelling (run.key_of).
 struct JinjaDict : JinjaObject {
   struct Entry {
     JinjaValue key, value;
@@ -163,17 +163,17 @@ struct JinjaArguments {
 struct JinjaFunction : JinjaObject {
   std::string name;
   std::function<JinjaValue(JinjaArguments&)> call;
-  const JinjaStatement* macro = nullptr;  ///< of a macro
+  const JinjaStatement* macro = nullptr;  ///< the macro's statement
 };
 
-/// What `loop` is in a for loop.
+/// The value of `loop` in a for loop.
 struct JinjaLoop : JinjaObject {
   JinjaIterator* source = nullptr;
   std::optional<int64_t> known_length;
   int64_t index0 = -1;
   int64_t depth0 = 0;
   bool has_looked_ahead = false;
-  std::optional<JinjaValue> ahead;  ///< the next item, where it was looked at
+  std::optional<JinjaValue> ahead;  ///< the next item, if it was already read
   JinjaValue before, current;
   std::optional<std::vector<JinjaValue>> last_changed;
   std::function<JinjaValue(const JinjaValue& items)> recurse;  ///< empty: the loop is not recursive

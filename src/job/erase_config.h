@@ -1,4 +1,4 @@
-// `erase:` of a job.
+// Parses `erase:` of a job.
 #pragma once
 
 #include <filesystem>
@@ -7,10 +7,10 @@
 
 namespace lancet {
 
-/// Paths are taken from `base`.
+/// Paths are relative to `base`.
 EraseOptions parse_erase(ConfigSection& job, const std::filesystem::path& base);
 
-/// Adds a problem for each section or key of the job that an erasure has no meaning for.
+/// Adds a problem for each section or key of the job that has no meaning for an erasure.
 void refuse_in_erasure(ConfigSection& job);
 
 }  // namespace lancet

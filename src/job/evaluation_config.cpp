@@ -27,8 +27,8 @@ bool is_among(const std::vector<std::string>& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-/// The protocols of a list of names, those of sets (kProtocolSets) among them; problems for other names, and for those
-/// that stand twice.
+/// Returns the protocols of a list of names, in which a set (kProtocolSets) stands for its protocols. Reports a problem
+/// for unknown names, and for names that occur twice.
 std::vector<std::string> named_protocols(ConfigSection& section, std::string_view key,
                                          const std::vector<std::string>& names, const JobTables& tables) {
   std::vector<std::string> known, protocols;
@@ -141,7 +141,7 @@ LongFormOptions parse_long_form(ConfigSection section) {
   return options;
 }
 
-/// Empty: the model's own.
+/// Returns an empty text for the model's own template.
 std::string parse_chat_template(ConfigSection& section) {
   const std::string text = read(section, EvaluateSpec::kChatTemplate);
   if (text == EvaluateSpec::kChatTemplate.fallback) return "";
@@ -226,7 +226,7 @@ void check_metric(ConfigSection& section, std::string_view key, const std::strin
 
 namespace {
 
-/// Metrics under `key` with shares; problems for those that `evaluation` does not measure.
+/// Returns the metrics under `key` with their shares. Reports a problem for metrics that `evaluation` does not measure.
 MetricShares read_measured(ConfigSection& section, std::string_view key, const EvaluationOptions& evaluation,
                            const JobTables& tables) {
   MetricShares shares = section.number_map(key);
@@ -298,7 +298,7 @@ std::vector<std::vector<int64_t>> plan_schedule(const ScheduleOptions& schedule,
   std::vector<int64_t> order(static_cast<size_t>(n_requests));
   std::iota(order.begin(), order.end(), 0);
   if (schedule.order == BatchOrder::kShuffled) {
-    // std::shuffle is another one in every library
+    // not std::shuffle, which gives other orders in other standard libraries
     std::mt19937_64 random(seed);
     for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random() % i]);
   }

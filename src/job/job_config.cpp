@@ -54,7 +54,7 @@ TuneOptions parse_tune(ConfigSection& job, const std::filesystem::path& base, co
   return options;
 }
 
-/// Returns what the method needs; nullopt where none is known.
+/// Returns what the method needs; nullopt if no method is known.
 std::optional<MethodNeeds> parse_editor(ConfigSection& job, const JobTables& tables, JobConfig& config) {
   if (!job.has(JobSpec::kEditor.key)) {
     job.problem(JobSpec::kEditor.key,
@@ -69,7 +69,7 @@ std::optional<MethodNeeds> parse_editor(ConfigSection& job, const JobTables& tab
   return needs;
 }
 
-/// A label names a folder of the output.
+/// A label must be usable as the name of a folder in the output.
 bool is_label(const std::string& text) {
   const auto fits = [](unsigned char c) {
     return std::isalnum(c) != 0 || c == '+' || c == '-' || c == '_' || c == '.';
@@ -77,7 +77,8 @@ bool is_label(const std::string& text) {
   return !text.empty() && text.front() != '.' && std::all_of(text.begin(), text.end(), fits);
 }
 
-/// Stored projections are the null space. A threshold that a resolved job has as auto is no choice of the user's.
+/// Refuses a threshold beside stored projections, which already are the null space. The `auto` of a resolved job was
+/// not written by the user, and is accepted.
 void refuse_threshold(ConfigSection& editor, const std::optional<StatisticsOptions>& statistics) {
   constexpr std::string_view kKey = LayeredSpec::kNullSpaceBelow.key;
   if (!statistics || statistics->from != StatisticsFrom::kImportedNullSpace) return;
@@ -89,10 +90,10 @@ void refuse_threshold(ConfigSection& editor, const std::optional<StatisticsOptio
 
 struct ComparedEditors {
   std::vector<std::string> labels;
-  MethodNeeds needs;  ///< what any of them asks for
+  MethodNeeds needs;  ///< needed by any of the editors
 };
 
-/// `compare:`, an editor under each label.
+/// Parses `compare:`, which has an editor under each label.
 ComparedEditors check_compared(ConfigSection& job, JobPurpose purpose, const JobTables& tables) {
   const ConfigTree* labels = job.raw(JobSpec::kCompare.key);
   const bool is_map = labels != nullptr && labels->kind == ConfigTree::Kind::kMap && !labels->entries.empty();
@@ -133,7 +134,7 @@ std::optional<OutputOptions> parse_output(ConfigSection& job, const std::filesys
   return options;
 }
 
-/// A session is asked call by call for what these sections say of a job.
+/// Refuses sections of a job that have no meaning for a session, whose calls say these things themselves.
 void refuse_of_job(ConfigSection& job) {
   for (const std::string_view key :
        {JobSpec::kRequests.key, JobSpec::kSchedule.key, JobSpec::kContinueFrom.key, JobSpec::kAccept.key,
@@ -144,8 +145,8 @@ void refuse_of_job(ConfigSection& job) {
 
 enum class ValueSteps { kPossible, kNone };
 
-/// The parts that the purpose needs or that are there. Returns kNone where editors are run, none of which optimises
-/// values.
+/// Parses the sections that the purpose needs, and those that are present. Returns kNone if editors are run but none of
+/// them optimises values.
 ValueSteps parse_work(ConfigSection& job, const std::filesystem::path& base, JobPurpose purpose,
                       const JobTables& tables, JobConfig& config) {
   const bool tunes = purpose == JobPurpose::kTune, compares = purpose == JobPurpose::kCompare;
@@ -153,7 +154,7 @@ ValueSteps parse_work(ConfigSection& job, const std::filesystem::path& base, Job
   const bool edits = purpose == JobPurpose::kEdit || tunes || in_session || erases;
   if (in_session) refuse_of_job(job);
   if (erases) refuse_in_erasure(job);
-  std::optional<MethodNeeds> method;  // nullopt: none is known
+  std::optional<MethodNeeds> method;  // nullopt: no method is known
   if (edits || purpose == JobPurpose::kStatistics || job.has(JobSpec::kEditor.key))
     method = parse_editor(job, tables, config);
   const ComparedEditors compared = check_compared(job, purpose, tables);
@@ -305,18 +306,18 @@ struct Renamed {
   const char* present_name;
 };
 
-/// A row goes when the next version is out.
+/// Remove a row when the next version is released.
 constexpr Renamed kRenamed[] = {{"run", "frozen", "quantise_base"}, {"evaluate", "costs", "side_effects"}};
 
-/// What an option of an editor may stand for, wherever a job has such options.
+/// The earlier name of the share that can take the place of a number in options of an editor.
 constexpr Renamed kShare{"", "attained_share", "realised_share"};
 
-/// What happens to names, and where.
+/// Renames keys of a job to their present names.
 struct Renaming {
   const std::string& source;
   std::vector<std::string>& renamed;  ///< PresentNames::renamed
 
-  /// Gives the present name to a key that stands in `tree` by its old one. `where`: ends in a dot unless it is empty.
+  /// Renames one key if `tree` has it by its old name. `where` ends in a dot unless it is empty.
   void rename(ConfigTree& tree, const std::string& where, const Renamed& key) const {
     if (tree.kind != ConfigTree::Kind::kMap || tree.find(key.old_name) == nullptr) return;
     const std::string line = cat(where, key.old_name, " is called ", where, key.present_name, " now");

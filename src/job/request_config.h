@@ -1,4 +1,4 @@
-// `requests:` of a job, and other files of requests that it names. Defined in job_config.cpp.
+// Parses `requests:` of a job, and other files of requests that a job names. Defined in job_config.cpp.
 #pragma once
 
 #include <filesystem>
@@ -7,10 +7,10 @@
 
 namespace lancet {
 
-/// `skip`, `limit` and `format` of a file.
+/// Parses `skip`, `limit` and `format` of a file.
 RequestFileOptions parse_file_options(ConfigSection& section);
 
-/// `requests` of the job, or of a section of it; paths are taken from `base`.
+/// Parses `requests` of the job, or of a section of it. Paths are relative to `base`.
 RequestSource parse_request_source(ConfigSection& job, const std::filesystem::path& base,
                                    TargetNeed target = TargetNeed::kRequired);
 

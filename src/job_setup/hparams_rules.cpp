@@ -22,7 +22,7 @@ constexpr std::string_view kRome = " rome r-rome ";
 KeyFate same(std::string what) { return {Fate::kSame, std::move(what)}; }
 KeyFate mapped(std::string_view to) { return {Fate::kMapped, std::string(to)}; }
 
-/// The names of a family's weight in all its checkpoints, without ".weight".
+/// Returns the names that a family's weight has in its checkpoints, without ".weight".
 std::vector<std::string> module_names(const Family& family, const WeightRow& row) {
   const std::string name(module_of(row.name));
   std::vector<std::string> names{name};
@@ -31,7 +31,7 @@ std::vector<std::string> module_names(const Family& family, const WeightRow& row
   return names;
 }
 
-/// What stands in `name` where the pattern has "{}"; nullopt where it is another name.
+/// Returns the part of `name` at the place where the pattern has "{}"; nullopt if the name does not match.
 std::optional<std::string> layer_in(std::string_view name, std::string_view pattern) {
   const size_t layer = pattern.find("{}");
   const std::string_view before = pattern.substr(0, layer), after = pattern.substr(layer + 2);
@@ -40,8 +40,8 @@ std::optional<std::string> layer_in(std::string_view name, std::string_view patt
   return number.find('.') == std::string::npos ? std::optional(std::move(number)) : std::nullopt;
 }
 
-/// The kind and, where there is one, the number of "model.layers.4.mlp.down_proj" (also with "{}" or after .weight),
-/// by any family's names.
+/// The kind of weight, and the layer if there is one, of a name like "model.layers.4.mlp.down_proj" (also with "{}", or
+/// after ".weight" was removed), in the names of any family.
 struct Module {
   std::string kind;
   std::string layer;
@@ -54,7 +54,7 @@ std::optional<Module> parse_module(std::string_view name) {
     for (const WeightRow& row : family->weights) {
       const auto kind =
           std::find_if(std::begin(kKinds), std::end(kKinds), [&](auto& k) { return k.first == row.kind; });
-      // Of a fused gate and up there is no name of one.
+      // a fused gate and up projection has no name for one of them
       const bool is_fused = std::count_if(family->weights.begin(), family->weights.end(),
                                           [&](const WeightRow& other) { return other.name == row.name; }) > 1;
       if (kind == std::end(kKinds) || is_fused) continue;
@@ -100,7 +100,7 @@ KeyFate map_module(HparamsImport& import, const std::string& key) {
   return is_tuned ? mapped("editor.modules") : same("the down projections");
 }
 
-/// A list of full names, "model.layers.11.mlp.gate_proj".
+/// Maps a list of full names like "model.layers.11.mlp.gate_proj".
 KeyFate map_modules(HparamsImport& import, const std::string& key) {
   std::vector<std::pair<std::string, std::vector<ConfigTree>>> kinds{{"gate", {}}, {"up", {}}, {"down", {}}};
   for (const std::string& name : import.file.texts(key)) {
@@ -177,7 +177,7 @@ KeyFate map_tokens(HparamsImport& import, const std::string& key) {
   return mapped("editor.tokens");
 }
 
-/// The last of the three flags that is set decides, as the public code's branches do.
+/// As in the public code, the last of the three flags that is set decides.
 KeyFate map_key_mode(HparamsImport& import, const std::string& key) {
   if (!import.file.boolean(key, false)) return same("off");
   const std::string mode = key == "original_implementation" ? "original"
@@ -189,7 +189,7 @@ KeyFate map_key_mode(HparamsImport& import, const std::string& key) {
   return mapped("editor.keys: " + mode);
 }
 
-/// There the last iteration only looks.
+/// In that code the last iteration makes no update.
 KeyFate map_iterations(HparamsImport& import, const std::string& key) {
   import.put("editor.passes", ConfigTree::number(import.file.integer(key, {.min = 2, .max = 101}) - 1));
   return mapped("editor.passes: one less, as there the last iteration changes nothing");

@@ -1,5 +1,6 @@
-// What the keys of other tools' hyper-parameter files are in a job. Source: the files of EasyEdit @14cea82, memit
-// @80426fd, AlphaEdit @f5248d3, unified-model-editing @23d72b5 and UltraEdit @0beb222 (names and meanings of keys).
+// The rules that turn keys of other tools' hyper-parameter files into keys of a job. Source: the files of EasyEdit
+// @14cea82, memit @80426fd, AlphaEdit @f5248d3, unified-model-editing @23d72b5 and UltraEdit @0beb222 (names and
+// meanings of keys).
 #pragma once
 
 #include <filesystem>
@@ -12,7 +13,7 @@
 
 namespace lancet {
 
-/// One file under way.
+/// The import of one file.
 struct HparamsImport {
   std::filesystem::path folder;  ///< the file's folder
   std::string method;
@@ -20,7 +21,7 @@ struct HparamsImport {
   ConfigSection& file;
   ConfigTree job = ConfigTree::map();
 
-  /// Puts a value under a dotted key of the job.
+  /// Sets a dotted key of the job.
   void put(std::string_view dotted_key, ConfigTree value);
 };
 
@@ -31,13 +32,14 @@ struct KeyFate {
 
 struct HparamsRule {
   std::string_view key;
-  std::string_view methods;   ///< its methods, with blanks around each; empty: all that no rule above names
-  std::string_view to;        ///< a number goes to this key of editor; empty: `why` or `map` say what is done
-  std::string_view why = {};  ///< the key is not used
+  std::string_view methods;   ///< the rule's methods, with a blank before and after each; empty: all methods that no
+                              ///< earlier rule names
+  std::string_view to;        ///< the key of editor that a number goes to; empty: `why` or `map` says what is done
+  std::string_view why = {};  ///< why the key is not used
   KeyFate (*map)(HparamsImport& import, const std::string& key) = nullptr;
 };
 
-/// The rule for a key; null when no file that is known has it.
+/// Returns the rule for a key; null if no known file has this key.
 const HparamsRule* find_rule(std::string_view key, std::string_view method);
 
 }  // namespace lancet

@@ -28,7 +28,8 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kAlgorit
                                                                                      {"FT", "ft"},
                                                                                      {"ULTRAEDIT", "ultraedit"}}};
 
-/// A key that only one method's files have. NSE's and EMMET's come first: those files have MEMIT's keys too.
+/// Keys that occur only in the files of one method. NSE's and EMMET's come first, because their files also have MEMIT's
+/// keys.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kTellingKeys{
     {{"neuron_threshold", "nse"},
      {"emmet_lambda", ""},
@@ -66,7 +67,7 @@ std::string find_method(ConfigSection& file, const std::string& source) {
   throw unknown_method(source, "no alg_name and no key that tells the method");
 }
 
-/// The three kinds of fine-tuning share one name there.
+/// In these files three kinds of fine-tuning have the same name.
 std::string tuned_method(ConfigSection& file) {
   if (file.text("objective_optimization", "prompt_last") == "target_new") return "ft-m";
   const ConfigTree* constraint = file.raw("norm_constraint");
@@ -85,7 +86,7 @@ KeyFate import_key(HparamsImport& import, const std::string& key) {
   return {Fate::kMapped, cat("editor.", rule->to)};
 }
 
-/// What becomes of a published threshold beside stored projections, which were made with it.
+/// Leaves out a published threshold if there are stored projections: they were computed with it.
 void leave_threshold_out(ConfigTree& job, std::vector<ImportedKey>& keys) {
   ConfigTree editor = *job.find(JobSpec::kEditor.key);
   if (!drop_threshold(editor, job)) return;
@@ -97,7 +98,7 @@ void leave_threshold_out(ConfigTree& job, std::vector<ImportedKey>& keys) {
     }
 }
 
-/// What lancet itself says to the options, so that a job made of them runs.
+/// Checks the options with lancet's own parser, so that a job with them can run.
 void check(const ConfigTree& job, const ModelConfig* model, const std::string& source) {
   ConfigProblems problems(source);
   ConfigSection section(*job.find("editor"), "editor", problems);

@@ -43,7 +43,7 @@ requests:
     target_true: "William Shakespeare"
 )";
 
-/// `job`: as in the options.
+/// Returns a quoted path. `job`: JobTemplateOptions::job.
 std::string quoted(const fs::path& path, const fs::path& job) {
   const fs::path shown =
       job.empty() ? fs::absolute(path).lexically_normal() : fs::proximate(path, fs::absolute(job).parent_path());
@@ -75,7 +75,7 @@ const Preset* published_for(std::string_view method, const ModelFiles& files) {
   return find_automatic_preset(method, facts_of(files.config), [&] { return files.checkpoint.content_hash(); });
 }
 
-/// Methods, but the one that is chosen, with a preset for the model.
+/// Returns the other methods that have a preset for the model.
 std::vector<std::string> other_published(const ModelFiles& files) {
   std::vector<std::string> methods;
   for (const EditorRow& row : editor_table())
@@ -83,7 +83,7 @@ std::vector<std::string> other_published(const ModelFiles& files) {
   return methods;
 }
 
-/// The options that the method chooses, in comments.
+/// Returns comments with the options that the method chooses.
 std::string automatic_options(const ModelConfig& config) {
   ConfigTree given = ConfigTree::map();
   given.set("method", ConfigTree::text(kDefaultMethod));
@@ -100,7 +100,7 @@ std::string automatic_options(const ModelConfig& config) {
   return text;
 }
 
-/// Whether people will talk to the model: it has a chat template that a prompt can be put into.
+/// Whether the model is made for chats: it has a chat template that accepts a prompt.
 bool is_for_chats(const ModelFiles& files) {
   try {
     static_cast<void>(ChatTemplate::of(files.checkpoint.folder()).context(*files.tokenizer));
@@ -110,12 +110,12 @@ bool is_for_chats(const ModelFiles& files) {
   }
 }
 
-/// The contexts of an instruct model: those of its preset, and a user's message. Without that most edits hold in plain
-/// text alone.
+/// Returns the contexts for an instruct model: those of its preset, and a user's message. Without the message, most
+/// edits hold only in plain text.
 std::string chat_contexts_text(const Preset* preset) {
   ConfigTree contexts = ConfigTree::map();
   if (const ConfigTree* published = preset == nullptr ? nullptr : preset->editor.find("contexts")) {
-    if (published->kind != ConfigTree::Kind::kMap) return "";  // texts of its own, which stand for themselves
+    if (published->kind != ConfigTree::Kind::kMap) return "";  // a list of texts, to which nothing can be added
     contexts = *published;
   }
   contexts.set("chat", ConfigTree::text("model"));
@@ -147,7 +147,7 @@ std::string statistics_text(const ModelConfig& config) {
              kMostTokens, " tokens are read\n");
 }
 
-/// What the job needs not say, since it stands in the model's folder.
+/// Says which sections the job does not need, because the model's folder has them.
 std::string in_folder_text(const char* section, const fs::path& folder) {
   return cat("\n# ", section, ": as ", (folder / "lancet.yaml").string(), " says; what stands here takes its place\n");
 }

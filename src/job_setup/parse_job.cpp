@@ -22,7 +22,8 @@
 namespace lancet {
 namespace {
 
-// `compare:` of a job: sections that the command line names, and what a section takes over from the job's editor.
+// `compare:` of a job: sections for methods that the command line names, and what a section takes from the job's
+// editor.
 
 constexpr const char* kMethodKey = "method";
 constexpr const char* kPresetKey = "preset";
@@ -37,12 +38,12 @@ bool has_map(const ConfigTree& job, const char* key) {
   return section != nullptr && section->kind == ConfigTree::Kind::kMap;
 }
 
-/// Returns the method of the job's editor; empty where it has none, or names no method.
+/// Returns the method of the job's editor; empty if there is no editor, or it names no method.
 std::string edited_method(const ConfigTree& job, const JobSource& source) {
   return has_map(job, "editor") ? method_of(*job.find("editor"), source) : "";
 }
 
-/// The editor's method first.
+/// Returns the methods to compare by default, beginning with the editor's own.
 std::vector<std::string> usual_methods(const std::string& own) {
   std::vector<std::string> methods;
   if (!own.empty()) methods.push_back(own);
@@ -63,7 +64,7 @@ ConfigTree section_of(const std::string& method, const ConfigTree& job, const Jo
   return section;
 }
 
-/// What `section` takes over from `editor`, which both are maps.
+/// Returns `section` with what it takes from `editor`. Both are maps.
 ConfigTree inherited(ConfigTree section, const ConfigTree& editor, const ConfigTree& job, const JobSource& source) {
   const ConfigTree* method = section.find(kMethodKey);
   if (method == nullptr || method->kind != ConfigTree::Kind::kScalar || section.find(kPresetKey) != nullptr)
@@ -81,13 +82,13 @@ ConfigTree inherited(ConfigTree section, const ConfigTree& editor, const ConfigT
   return section;
 }
 
-/// Adds a section for each of `names` that is a method's name and no label of the job; where the job has no `compare:`
-/// and nothing is named, for the editor's method and a few others. Other names stay for who chooses by label to refuse.
-/// What is added has the published options of a method where there are some for the model.
+/// Adds a section for each of `names` that is the name of a method and not a label of the job. If the job has no
+/// `compare:` and no names are given, adds the editor's method and a few others. Other names are left for the check of
+/// labels to refuse. An added section has the published options of its method, if there are some for the model.
 void add_compared(ConfigTree& job, std::span<const std::string> names, const JobSource& source) {
   if (job.kind != ConfigTree::Kind::kMap) return;
   const ConfigTree* given = job.find("compare");
-  if (given != nullptr && given->kind != ConfigTree::Kind::kMap) return;  // reading the job reports it
+  if (given != nullptr && given->kind != ConfigTree::Kind::kMap) return;  // the parser of the job reports it
   std::vector<std::string> wanted(names.begin(), names.end());
   if (given == nullptr && wanted.empty()) {
     wanted = usual_methods(edited_method(job, source));
@@ -99,8 +100,8 @@ void add_compared(ConfigTree& job, std::span<const std::string> names, const Job
   if (!sections.entries.empty()) job.set("compare", std::move(sections));
 }
 
-/// A section that says nothing but its method is the job's editor, where that has the method. One without `preset`
-/// takes the editor's, where that is of its method, or is `auto` and there is one for the model.
+/// A section that says only its method becomes the job's editor if that has the same method. A section without `preset`
+/// takes the editor's preset if it is of its method, or if it is `auto` and there is a published one for the model.
 void inherit_editor(ConfigTree& job, const JobSource& source) {
   if (!has_map(job, "compare") || !has_map(job, "editor")) return;
   ConfigTree sections = *job.find("compare");
@@ -140,15 +141,15 @@ JobConfig parse_job(const ConfigTree& tree, const std::filesystem::path& base, c
 
 namespace {
 
-/// What the overrides say, by themselves.
+/// Returns a job that has only the overrides.
 ConfigTree overrides_alone(std::span<const std::string> overrides) {
   ConfigTree given = ConfigTree::map();
   for (const std::string& assignment : overrides) apply_override(given, assignment);
   return given;
 }
 
-/// The options of one method say nothing about another: where an override names another method than `editor`, they go
-/// away, but for `preset: auto`. Returns whether they do.
+/// The options of one method say nothing about another one. If an override names another method than `editor`, all
+/// options except `preset: auto` are removed. Returns whether they were.
 bool begin_other_method(ConfigTree& editor, const ConfigTree* given, const JobSource& source) {
   const ConfigTree* method = given == nullptr ? nullptr : given->find("method");
   if (method == nullptr || editor.kind != ConfigTree::Kind::kMap) return false;
@@ -184,8 +185,8 @@ bool begin_other_methods(ConfigTree& job, const ConfigTree& given, const JobSour
   return changed(job, given, "editor");
 }
 
-/// Options that nobody names: the published ones, where there are any for the model, else the method's automatic ones.
-/// Returns whether it is these.
+/// Chooses options if the job names none: the published ones, if there are any for the model, else the automatic ones
+/// of the method. Returns whether they are automatic.
 bool choose_options(ConfigTree& job, const JobSource& source) {
   const ConfigTree* given = job.find("editor");
   ConfigTree editor = given == nullptr ? ConfigTree::map() : *given;
@@ -201,7 +202,7 @@ bool choose_options(ConfigTree& job, const JobSource& source) {
   return !are_published;
 }
 
-/// Applies the presets that the editor, or an editor that is compared, names.
+/// Applies the presets that the editor, or an editor to compare, names.
 void apply_presets(ConfigTree& job, const JobSource& source) {
   const auto apply = [&](ConfigTree& one) {
     const ConfigTree* name = find_dotted(one, "editor.preset");
@@ -233,7 +234,7 @@ void use_present_names(ConfigTree& job, const JobSource& source) {
 
 void apply_model_defaults(ConfigTree& job, const std::filesystem::path& base) {
   const ConfigTree* model = job.find("model");
-  if (model == nullptr || model->kind != ConfigTree::Kind::kScalar) return;  // reading the job reports it
+  if (model == nullptr || model->kind != ConfigTree::Kind::kScalar) return;  // the parser of the job reports it
   ConfigProblems ignored("");
   ConfigSection section(job, "", ignored);
   const std::filesystem::path folder = read(section, JobSpec::kModel, base);
@@ -249,7 +250,8 @@ void apply_model_defaults(ConfigTree& job, const std::filesystem::path& base) {
 
 CompletedJob complete_job(ConfigTree tree, JobSource source, std::span<const std::string> overrides,
                           EditorChoice choice, std::span<const std::string> compared) {
-  // The model decides which defaults apply, so an override of it counts first; the others change the defaults too.
+  // The model decides which defaults apply, so an override of the model is applied first. The other overrides change
+  // the defaults, too.
   const ConfigTree given = overrides_alone(overrides);
   if (const ConfigTree* model = given.find("model"); model != nullptr && tree.kind == ConfigTree::Kind::kMap)
     tree.set("model", *model);
@@ -262,7 +264,7 @@ CompletedJob complete_job(ConfigTree tree, JobSource source, std::span<const std
   if (choice == EditorChoice::kCompared) add_compared(tree, compared, source);
   inherit_editor(tree, source);
   apply_presets(tree, source);
-  use_present_names(tree, source);  // those of presets in files
+  use_present_names(tree, source);  // for keys that presets in files have by an earlier name
   return {std::move(tree), std::move(source), is_automatic};
 }
 

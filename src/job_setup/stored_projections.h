@@ -1,4 +1,4 @@
-// Null spaces that another tool computed take the place of the threshold by which lancet would make its own.
+// Null spaces that another tool computed replace the threshold with which lancet would compute its own.
 #pragma once
 
 #include "lancet/core/config_tree.h"
@@ -6,7 +6,7 @@
 
 namespace lancet {
 
-/// Takes the threshold out of `editor` where `job` has stored projections; whether it has.
+/// Removes the threshold from `editor` if `job` has stored projections. Returns whether it did.
 inline bool drop_threshold(ConfigTree& editor, const ConfigTree& job) {
   const ConfigTree* statistics = job.find(JobSpec::kStatistics.key);
   const ConfigTree* stored = statistics == nullptr ? nullptr : statistics->find(StatisticsSpec::kImportNullSpace.key);

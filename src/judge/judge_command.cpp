@@ -1,5 +1,6 @@
-// A judge that is a program: a JSON object a line goes in, a line comes back. It is started with the first question and
-// lives as long as the judge does; one that does not answer in time is ended, and the next question starts it again.
+// A judge that is a program. It reads a line with a JSON object for each question, and writes a line. It is started
+// with the first question and runs as long as the judge object exists. If it does not answer in time it is ended, and
+// the next question starts it again.
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -30,7 +31,7 @@ namespace {
 using Json = nlohmann::json;
 using Clock = std::chrono::steady_clock;
 
-constexpr int kLookEvery_ms = 200;  ///< time between two looks whether the work was cancelled
+constexpr int kLookEvery_ms = 200;  ///< time between two checks whether the work was cancelled
 constexpr size_t kLongestLine = 1 << 16;
 
 std::string system_words(int error) { return std::strerror(error); }
@@ -52,11 +53,11 @@ class FileDescriptor {
   int descriptor_ = -1;
 };
 
-/// A child that reads questions and writes verdicts; its group ends with this.
+/// A child process that reads questions and writes verdicts. Its process group ends with this object.
 class JudgeProcess {
  public:
   explicit JudgeProcess(const std::vector<std::string>& command) {
-    std::array<int, 2> ends{};  // no pipes: writing to one that nobody reads is a signal
+    std::array<int, 2> ends{};  // not pipes, because writing to a pipe that nobody reads raises a signal
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
       throw ServerError(cat("cannot be started: ", system_words(errno)));
     own_.reset(ends[0]);
@@ -72,7 +73,7 @@ class JudgeProcess {
   JudgeProcess(const JudgeProcess&) = delete;
   JudgeProcess& operator=(const JudgeProcess&) = delete;
 
-  /// Throws: ServerError after `until`, or when the program has ended.
+  /// Throws: ServerError after `until`, or if the program has ended.
   void write_line(std::string line, Clock::time_point until) {
     line += '\n';
     for (std::string_view left = line; !left.empty();) {
@@ -99,7 +100,7 @@ class JudgeProcess {
       read_.append(buffer.data(), static_cast<size_t>(got));
     }
   }
-  /// Lines that nobody asked for would answer the next question.
+  /// Whether there are lines to which no question belongs: they would be read as the answer to the next question.
   bool has_more() const { return !read_.empty(); }
 
  private:
@@ -146,7 +147,7 @@ class JudgeProcess {
 
   FileDescriptor own_;  ///< the other end is the child's standard input and output
   pid_t pid_ = 0;
-  std::string read_;  ///< bytes of lines that were not asked for yet
+  std::string read_;  ///< bytes of lines that were not returned yet
 };
 
 class JudgeCommand final : public JudgeLine {

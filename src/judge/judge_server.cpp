@@ -1,5 +1,4 @@
-// A judge behind HTTP, in the shape of OpenAI's chat completions, which vLLM, SGLang, llama.cpp's server and Ollama
-// have.
+// A judge on an HTTP server with OpenAI's chat completions API, which vLLM, SGLang, llama.cpp's server and Ollama have.
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
@@ -25,7 +24,7 @@ bool is_offline() {
   return offline != nullptr && *offline != '\0' && std::string_view(offline) != "0";
 }
 
-/// Empty: none is named.
+/// Returns an empty text if no variable is named.
 std::string read_token(const std::string& variable) {
   return variable.empty() ? "" : token_of_environment(variable, cat("evaluate.judge.token_env: ", variable));
 }
@@ -78,7 +77,7 @@ class JudgeServer final : public JudgeLine {
     try {
       const Json json = parse_strict_json(body);
       const Json& content = json.at("choices").at(0).at("message").at("content");
-      if (content.is_null()) return {};  // nothing but thoughts was said
+      if (content.is_null()) return {};  // the answer has only thoughts
       return content.get<std::string>();
     } catch (const JsonProblem& problem) {
       throw wrong_answer(cat("JSON, got ", problem.what()));

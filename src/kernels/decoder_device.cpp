@@ -1,4 +1,4 @@
-// Launches device/decoder_kernels.cu for tensors: arguments in the order and of the types that stand there.
+// Launches device/decoder_kernels.cu for tensors; arguments have the order and the types of the kernels' parameters.
 #include <torch/types.h>
 
 #include "decoder_passes.h"
@@ -9,7 +9,7 @@ namespace {
 
 int64_t rows_of_width(const Tensor& x) { return x.size(-1) == 0 ? 0 : x.numel() / x.size(-1); }
 
-/// The grid of kernels that take pairs of a row's numbers.
+/// The grid of kernels whose threads process pairs of a row's numbers.
 Grid grid_of_heads(const Tensor& joined) {
   return grid_of_rows(joined.scalar_type(), rows_of_width(joined), joined.size(-1) / 2);
 }

@@ -1,4 +1,4 @@
-// Runs the loops of decoder_loops.h over tensors, spread over threads.
+// Runs the loops of decoder_loops.h over tensors, on several threads.
 #include <torch/types.h>
 
 #include <algorithm>
@@ -10,7 +10,8 @@
 namespace lancet::on_host {
 namespace {
 
-/// Calls work(first number of gates and ups, that of results, numbers): all at once where nothing lies between rows.
+/// Calls work(offset in gates and ups, offset in results, range of numbers): one range for all rows if they are
+/// contiguous, else one for each row.
 template <typename Work>
 void over_gates(const GateRows& rows, const Work& work) {
   const int64_t count = rows.gate.size(0), width = rows.gate.size(1), stride = rows.gate.stride(0);
@@ -20,7 +21,7 @@ void over_gates(const GateRows& rows, const Work& work) {
   });
 }
 
-/// Numbers of a row: of its queries, and of its keys, which has as many values.
+/// How many numbers of a row are its queries, and how many its keys; it has as many values as keys.
 struct HeadNumbers {
   int64_t query;
   int64_t key;
@@ -33,7 +34,7 @@ HeadNumbers numbers_of(const SplitHeads& heads) {
   return {heads.query_BTHC.size(2) * dim, heads.key_BTKC.size(2) * dim, dim};
 }
 
-/// The tables' vectors of a row; null: nothing is turned.
+/// The row's vectors of the rotary tables; null: no rotation.
 template <typename T>
 struct RowTables {
   const T* cos = nullptr;
@@ -46,7 +47,7 @@ struct RowTables {
   }
 };
 
-/// Takes so many numbers of a row from `x` to `y`, turned.
+/// Copies a row's numbers from `x` to `y`, and rotates them.
 template <typename T>
 void turn_row(const T* x, T* y, const RowTables<T>& tables, int64_t numbers, int64_t dim, Direction turn) {
   if (tables.cos == nullptr) {

@@ -1,5 +1,5 @@
-// The loops behind decoder_ops, on plain memory, over rows [begin, end). The arithmetic of bf16 is in f32, rounded once
-// per result. Compiled for several instruction sets.
+// The loops behind decoder_ops, on plain memory, over rows [begin, end). bf16 is computed in f32, and each result is
+// rounded once. Compiled for several instruction sets.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ struct GatedValues {
   const T* up;
 };
 
-/// Rows of `heads` vectors of `dim`; the tables hold one vector of `dim` a row.
+/// Rows of `heads` vectors of `dim`; the tables have one vector of `dim` for each row.
 template <typename T>
 struct RotaryRows {
   const T* x;

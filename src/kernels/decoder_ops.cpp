@@ -16,7 +16,7 @@ using torch::autograd::tensor_list;
 using torch::autograd::variable_list;
 
 bool has_kernels(const Tensor& x) { return launcher_of(x) != nullptr; }
-/// Whether one pass over memory can be had.
+/// Whether the operation can be done in one pass over memory.
 bool has_passes(const Tensor& x) { return has_kernels(x) || has_host_loops(x); }
 
 struct RmsNorm : Function<RmsNorm> {
@@ -38,7 +38,7 @@ struct RmsNorm : Function<RmsNorm> {
   }
 };
 
-/// Sum and its norm, for kernels alone: elsewhere the sum is an operation of its own.
+/// A sum and its norm in one kernel of our own: without such kernels the sum is an operation of its own.
 struct AddRmsNorm : Function<AddRmsNorm> {
   static variable_list forward(AutogradContext* context, const Tensor& x, const Tensor& added, const Tensor& weight,
                                double eps) {
@@ -61,7 +61,7 @@ struct AddRmsNorm : Function<AddRmsNorm> {
   }
 };
 
-/// Norm for devices without passes of ours: fewer operations than autograd makes of the forward pass.
+/// The norm on devices without our kernels or loops: fewer operations than autograd would record for the forward pass.
 struct RmsNormChain : Function<RmsNormChain> {
   static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight, double eps) {
     const Tensor precise = widened(x);
@@ -113,7 +113,7 @@ struct SiluTimes : Function<SiluTimes> {
   }
 };
 
-/// Gates and ups in one tensor, and so their gradients.
+/// Gates and ups are in one tensor, and so are their gradients.
 struct SiluTimesHalves : Function<SiluTimesHalves> {
   static Tensor forward(AutogradContext* context, const Tensor& both_in) {
     const Tensor both = both_in.contiguous();
@@ -188,12 +188,13 @@ struct HeadSplitting : Function<HeadSplitting> {
 Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps) {
   if (!weight.requires_grad())
     return has_passes(x) ? RmsNorm::apply(x, weight.contiguous(), eps) : RmsNormChain::apply(x, weight, eps);
-  const Tensor precise = RmsNormChain::widened(x);  // autograd's own, which gives the weight its gradient too
+  // autograd's own operations, which also give the weight its gradient
+  const Tensor precise = RmsNormChain::widened(x);
   return weight * (precise * RmsNormChain::inverse_rms(precise, eps)).to(x.scalar_type());
 }
 
 Tensor rms_norm_precise(const Tensor& x, const Tensor& weight, double eps) {
-  // where nothing is rounded between the products, the other norm's loops do the same
+  // if nothing is rounded between the products, the loops of rms_norm compute the same result
   if (x.scalar_type() == precise_type(x)) return rms_norm(x, weight.to(x.scalar_type()), eps);
   return rms_norm(x.to(precise_type(x)), weight.to(precise_type(x)), eps).to(x.scalar_type());
 }

@@ -15,7 +15,7 @@
 namespace lancet {
 namespace {
 
-/// Names of all kernels of decoder_kernels.cu.
+/// Names of all kernels in decoder_kernels.cu.
 constexpr const char* kKernelNames[] = {"norm",
                                         "norm_gradient",
                                         "gate",
@@ -29,7 +29,7 @@ constexpr const char* kKernelNames[] = {"norm",
                                         "ragged_query_gradient",
                                         "ragged_key_gradient"};
 
-/// Calls a function of the driver's. Throws: std::runtime_error with the error's name; c10::OutOfMemoryError.
+/// Calls a function of the CUDA driver. Throws: std::runtime_error with the error's name; c10::OutOfMemoryError.
 template <typename F, typename... Arguments>
 void call_function(const SymbolSource& driver, void* symbol, const char* name, Arguments... arguments) {
   auto* function = reinterpret_cast<F*>(symbol);

@@ -12,11 +12,11 @@
 namespace lancet {
 namespace {
 
-/// Rows of one f32 product. More of them fold less often into the f64 sum, which costs memory's time; fewer keep f32's
-/// rounding small, which grows with the rows.
+/// Rows of one f32 product. With more rows, fewer products are added to the f64 sum, which saves memory traffic; with
+/// fewer rows, the rounding of f32 stays smaller.
 constexpr int64_t kChunkRows = 16384;
 /// Columns of a panel: wide enough for the matrix units, narrow enough that little is computed twice. Measured: at 768
-/// columns 256 beat 128, 384 and 512; at 4096 the choice changes 3 %.
+/// columns, 256 was faster than 128, 384 and 512; at 4096 the choice changes 3 %.
 int64_t panel_columns(int64_t size) { return std::max<int64_t>(256, (size / 16 + 63) / 64 * 64); }
 
 /// Calls work(begin, end) for each panel of columns.
@@ -25,20 +25,20 @@ void for_each_panel(int64_t size, const std::function<void(int64_t begin, int64_
   for (int64_t begin = 0; begin < size; begin += width) work(begin, std::min(begin + width, size));
 }
 
-/// Whether the matrix units multiply such rows into f32 sums.
+/// Whether the matrix units multiply such rows with sums in f32.
 bool has_sixteen_bits(const Tensor& rows) {
   return rows.scalar_type() == torch::kBFloat16 || rows.scalar_type() == torch::kHalf;
 }
 
-/// left^T right. Of 16-bit numbers with sums in f32: products of two of them are exact in f32, so that the host, which
-/// has no such product, computes the same formula from widened ones.
+/// Returns left^T right. 16-bit numbers are multiplied with sums in f32: a product of two such numbers is exact in f32,
+/// so the host, which has no such operation, computes the same formula from numbers widened to f32.
 Tensor product(const Tensor& left_NF, const Tensor& right_NG) {
   if (!has_sixteen_bits(right_NG)) return torch::matmul(left_NF.t(), right_NG);
   if (has_sixteen_bit_products(right_NG.device())) return at::mm(left_NF.t(), right_NG, torch::kFloat);
   return torch::matmul(left_NF.to(torch::kFloat).t(), right_NG.to(torch::kFloat));
 }
 
-/// What `make` gives for the device, made when it is first asked for.
+/// Returns the value for the device; calls `make` when the device is asked for the first time.
 template <typename T, typename Make>
 const T& once_a_device(std::vector<std::pair<at::Device, T>>& made, at::Device device, const Make& make) {
   for (const auto& [where, value] : made)
@@ -54,7 +54,8 @@ GramProducts gram_products(at::Device device) {
 
 GramScratch gram_scratch_bytes(int64_t size, int64_t rows, at::ScalarType dtype) {
   const int64_t precise = dtype == torch::kDouble ? 8 : 4;
-  const int64_t copies = c10::elementSize(dtype) < 4 ? 2 : 1;  // widened and, of rows that count more than once, scaled
+  // the widened rows, and for rows that count more than once also the scaled ones
+  const int64_t copies = c10::elementSize(dtype) < 4 ? 2 : 1;
   return {.factors = copies * precise * size * std::min(rows, kChunkRows),
           .panel = precise * size * std::min(size, panel_columns(size))};
 }
@@ -129,7 +130,7 @@ GramAccumulator::Factors GramAccumulator::sixteen_bits(const Tensor& rows_NF, in
 }
 
 void GramAccumulator::fold(const Factors& factors) {
-  // tall products (panels below the diagonal) are faster in MKL than the same ones transposed
+  // MKL computes tall products (panels below the diagonal) faster than the same ones transposed
   for_each_panel(sum_FF_.size(0), [&](int64_t first, int64_t last) {
     Tensor panel = product(factors.left_NF.slice(1, first), factors.right_NF.slice(1, first, last));
     if (factors.more_left_RF.defined())
@@ -155,7 +156,7 @@ void GramAccumulator::sum_over(Communicator& communicator) {
 }
 
 Tensor GramAccumulator::take_mean() && {
-  mirror_lower(sum_FF_);  // a product's two halves may differ in the last bit
+  mirror_lower(sum_FF_);  // the two halves of a product may differ in the last bit
   return std::move(sum_FF_.div_(static_cast<double>(rows_)));
 }
 
@@ -169,7 +170,7 @@ void mirror_lower(const Tensor& matrices) {
 }
 
 Tensor cholesky_in_place(Tensor matrix) {
-  // Column-major, or torch would factor a copy; of a symmetric matrix the transpose is as good.
+  // Column-major, since torch would factor a copy otherwise; the transpose of a symmetric matrix is the same matrix.
   Tensor lower = matrix.is_contiguous() ? matrix.mT() : std::move(matrix);
   Tensor info =
       torch::empty(lower.sizes().slice(0, static_cast<size_t>(lower.dim() - 2)), lower.options().dtype(at::kInt));

@@ -1,4 +1,4 @@
-// Calls the loops of host_loops.h for tensors: which types have them, and rows spread over threads.
+// Calls the loops of host_loops.h for tensors: selects the type, and spreads rows over threads.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -28,7 +28,7 @@ void for_host_type(const at::Tensor& x, const Loop& loop) {
   }
 }
 
-/// run(RowRange) over all rows, each of which costs about `row_cost` operations.
+/// Calls run(RowRange) for parts that cover all rows; one row costs about `row_cost` operations.
 void parallel_rows(int64_t rows, int64_t row_cost, const std::function<void(RowRange)>& run);
 
 }  // namespace lancet

@@ -1,4 +1,5 @@
-// What loops over plain memory share: clones for several instruction sets, and arithmetic wider than the stored type.
+// Shared parts of the loops over plain memory: clones for several instruction sets, and arithmetic wider than the
+// stored type.
 #pragma once
 
 #include <c10/util/BFloat16.h>
@@ -6,15 +7,16 @@
 #include <cmath>
 #include <cstdint>
 
-// The compiler vectorises a function so marked once per instruction set; the best one is chosen when the program
-// starts.
+// The compiler vectorises a function with this mark once for each instruction set; the best one is chosen when the
+// program starts.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 #define LANCET_CLONES __attribute__((target_clones("avx512f", "avx2", "default"), flatten))
 // glibc's vector exponential, within 4 ulp.
 extern "C" __attribute__((simd("notinbranch"))) float expf(float) noexcept;
 
-// Defines a function that calls another, which is compiled into it for several instruction sets, as above. Products and
-// sums are fused where the processor can: twice as fast, and other bits than without.
+// Defines a function that calls another one, which is inlined and compiled for several instruction sets, as above.
+// Products and sums are fused where the processor supports it: twice as fast, but not bit for bit the same results as
+// without.
 #define LANCET_FUSED_CLONES(NAME, BODY, PARAMETERS, ARGUMENTS)                                                      \
   __attribute__((target("avx512f,avx512vl,avx512bw,avx512dq,fma"), flatten)) static void NAME##_avx512 PARAMETERS { \
     BODY ARGUMENTS;                                                                                                 \

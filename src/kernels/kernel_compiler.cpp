@@ -1,4 +1,4 @@
-// NVRTC, found at run time: torch's wheel brings it, and loads it only when it fuses operations itself.
+// NVRTC, loaded at run time: it is part of torch's wheel, which loads it only when torch fuses operations itself.
 #include <ATen/Context.h>
 #include <dlfcn.h>
 #include <nvrtc.h>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char* kCompilerName = "libnvrtc.so.13";
 
-/// Returns the folder of torch's libraries; the wheels of NVIDIA's lie beside them.
+/// Returns the folder of torch's libraries; the folders of NVIDIA's wheels are beside it.
 std::filesystem::path torch_folder() {
   Dl_info info{};
   if (::dladdr(reinterpret_cast<const void*>(&at::globalContext), &info) == 0 || info.dli_fname == nullptr) return {};
@@ -29,7 +29,7 @@ F* compiler_function(const SymbolSource& compiler, const char* name) {
   throw std::runtime_error(cat(kCompilerName, " has no function ", name));
 }
 
-/// A program of NVRTC's, and what it does with it.
+/// One program of NVRTC, and the operations on it.
 class Compilation {
  public:
   explicit Compilation(const SymbolSource& compiler) : compiler_(compiler) {

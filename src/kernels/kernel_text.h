@@ -1,4 +1,4 @@
-// The text of our kernels, as CMake puts it into the program, and the types that it is compiled for.
+// The source text of our kernels, which CMake embeds in the program, and the types that it is compiled for.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,22 +11,22 @@
 
 namespace lancet {
 
-/// decoder_kernels.cu and the headers that it includes. By CMake (embed_files).
+/// decoder_kernels.cu and the headers that it includes. Defined by CMake (embed_files).
 std::span<const BuiltInFile> kernel_files();
 
 const std::string& kernel_text();
-/// Headers by the name that the text includes them by.
+/// Headers by the name in the text's #include lines.
 const std::map<std::string, std::string>& kernel_headers();
 
 struct KernelType {
   at::ScalarType type;
-  const char* name;  ///< end of kernels' names
-  const char* cpp;   ///< name in the text
+  const char* name;  ///< suffix of the kernels' names
+  const char* cpp;   ///< name of the type in the source text
 };
 
-/// Null: no kernels are made for it.
+/// Null: there are no kernels for this type.
 const KernelType* find_kernel_type(at::ScalarType type);
-/// Throws: std::logic_error where there are none.
+/// Throws: std::logic_error if there are no kernels for this type.
 const KernelType& kernel_type(at::ScalarType type);
 
 }  // namespace lancet

@@ -15,13 +15,13 @@
 namespace lancet {
 namespace {
 
-constexpr int64_t kBlockNumbers = int64_t{1} << 22;  ///< numbers of a matrix that are widened at a time
-constexpr int64_t kBlockRows = 1024;                 ///< rows of activations
+constexpr int64_t kBlockNumbers = int64_t{1} << 22;  ///< numbers of a matrix that are widened at once
+constexpr int64_t kBlockRows = 1024;                 ///< rows of activations that are processed at once
 
-/// Whether torch has products of such numbers for this processor, by oneDNN.
+/// Whether torch, with oneDNN, has products of such numbers on this processor.
 bool has_products(const char* question) {
   const auto asked = c10::Dispatcher::singleton().findSchema({question, ""});
-  return asked && asked->typed<bool()>().call();  // nobody to ask in a torch without oneDNN
+  return asked && asked->typed<bool()>().call();  // the operator is missing in a torch without oneDNN
 }
 
 bool is_widened(at::ScalarType dtype, at::Device device) {
@@ -33,7 +33,7 @@ bool is_widened(at::ScalarType dtype, at::Device device) {
 
 bool is_widened(const Tensor& x) { return is_widened(x.scalar_type(), x.device()); }
 
-/// Calls work(begin, count) for parts of `size` of at most `part`.
+/// Calls work(begin, count) for parts of at most `part` that cover `size`.
 void for_each_part(int64_t size, int64_t part, const std::function<void(int64_t begin, int64_t count)>& work) {
   for (int64_t begin = 0; begin < size; begin += part) work(begin, std::min(part, size - begin));
 }
@@ -106,7 +106,7 @@ Tensor widened_linear_gradient(const Tensor& y, const Tensor& weight_OI) {
 int64_t widened_scratch_bytes(const LinearSize& size) {
   const int64_t rows = std::min(size.rows, kBlockRows), outputs = std::min(size.outputs, block_rows(size.inputs));
   if (rows == 0) return 0;
-  return kWideBytes * (outputs * (size.inputs + 1) + rows * (size.inputs + outputs));  // 1: of a bias
+  return kWideBytes * (outputs * (size.inputs + 1) + rows * (size.inputs + outputs));  // 1: the bias
 }
 
 int64_t widened_gradient_scratch_bytes(const LinearSize& size) {
@@ -125,9 +125,9 @@ int64_t linear_gradient_scratch_bytes(const LinearSize& size, at::ScalarType dty
 
 namespace {
 
-/// Loss for kernels alone.
+/// The loss by our own kernels.
 struct TokenLoss : torch::autograd::Function<TokenLoss> {
-  /// The losses, and the negated log of the softmax's sum, which is the greatest log-probability.
+  /// Returns the losses and log_sum, whose negative is the log-probability of the most probable token.
   static torch::autograd::variable_list forward(torch::autograd::AutogradContext* context, const Tensor& logits_in,
                                                 const Tensor& ids_in) {
     const Tensor logits = logits_in.contiguous(), ids = ids_in.contiguous();

@@ -1,4 +1,4 @@
-// Which launcher serves a tensor: a test's, or the process's GPUs'.
+// Chooses the launcher for a tensor: that of a test, or the one for the GPUs of this process.
 #include "lancet/kernels/own_kernels.h"
 
 #include <c10/core/impl/DeviceGuardImplInterface.h>
@@ -17,7 +17,7 @@ namespace lancet {
 namespace {
 
 std::atomic<KernelLauncher*> scoped_launcher{nullptr};
-std::atomic<GpuKernels*> made_kernels{nullptr};  ///< null: no GPU was asked for any
+std::atomic<GpuKernels*> made_kernels{nullptr};  ///< null: no kernel for a GPU was requested yet
 std::atomic<bool> torch_was_chosen{false};
 
 void* current_stream(at::Device device) {
@@ -25,7 +25,7 @@ void* current_stream(at::Device device) {
   return guard->getStreamNativeHandle(guard->getStream(device));
 }
 
-/// LANCET_KERNELS: "own", which is also meant where it is not set, or "torch".
+/// Reads LANCET_KERNELS: "own" (also if it is not set) or "torch".
 bool wants_own_kernels() {
   static const bool wants = [] {
     const char* text = std::getenv("LANCET_KERNELS");
@@ -37,7 +37,7 @@ bool wants_own_kernels() {
   return wants;
 }
 
-/// Lives until the process ends: the driver may be gone before our destructors run.
+/// Never destroyed: the driver may be unloaded before the destructors of this process run.
 GpuKernels& process_kernels() {
   static GpuKernels* const kernels = [] {
     made_kernels = new GpuKernels({open_compiler(), open_library("libcuda.so.1"), current_stream});

@@ -1,4 +1,4 @@
-// A file of its own: at::parallel_for is a template, which has threads only where it is compiled with OpenMP.
+// A separate file: at::parallel_for is a template that uses threads only where it is compiled with OpenMP.
 #include <ATen/Parallel.h>
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 namespace lancet {
 
 void parallel_rows(int64_t rows, int64_t row_cost, const std::function<void(RowRange)>& run) {
-  constexpr int64_t kGrain = 16384;  // operations that are worth a thread
+  constexpr int64_t kGrain = 16384;  // least number of operations for which a thread is used
   at::parallel_for(0, rows, std::max<int64_t>(1, kGrain / std::max<int64_t>(1, row_cost)),
                    [&](int64_t begin, int64_t end) {
                      run(RowRange{begin, end});

@@ -22,7 +22,7 @@ Json record_of(const std::optional<Tallies>& tallies) {
   return json;
 }
 
-// Records are read back from files that somebody may have changed, so nothing is taken for another type than it is.
+// Records are read from files that somebody may have changed, so the type of every value is checked.
 
 [[noreturn]] void refuse(const char* expected, const Json& got) {
   throw ConfigError(
@@ -36,7 +36,7 @@ int64_t whole_of(const Json& json) {
   return json.get<int64_t>();
 }
 
-/// Reads a count of a batch: sums of counts stay far from what 63 bits hold.
+/// Reads a count of a batch. It is limited so that sums of counts fit easily into 63 bits.
 int64_t count_of(const Json& json) {
   constexpr int64_t kMost = int64_t{1} << 40;
   const int64_t count = whole_of(json);
@@ -49,7 +49,7 @@ double number_of(const Json& json) {
   return json.get<double>();
 }
 
-/// What was not finite is null in JSON.
+/// Returns NaN for null, which JSON has in the place of a number that is not finite.
 double number_or_nan(const Json& json) {
   return json.is_null() ? std::numeric_limits<double>::quiet_NaN() : number_of(json);
 }
@@ -69,7 +69,7 @@ const Json& map_of(const Json& json) {
   return json;
 }
 
-/// A place among `n` things.
+/// Reads an index below `n`.
 int64_t place_of(const Json& json, size_t n) {
   const int64_t place = whole_of(json);
   if (place < 0 || place >= static_cast<int64_t>(n)) refuse(cat("a place among ", n, " requests").c_str(), json);
@@ -189,7 +189,7 @@ EditOutcome merged_outcome(const std::vector<BatchReport>& batches, size_t n_req
 }
 
 BatchReport without_requests(const BatchReport& batch, const std::vector<int64_t>& kept) {
-  std::map<int64_t, int64_t> places;  // old to new
+  std::map<int64_t, int64_t> places;  // old indices to new ones
   BatchReport less;
   less.seconds = batch.seconds;
   less.outcome = batch.outcome;
@@ -237,7 +237,8 @@ BatchReport from_record(const std::string& record, size_t n_requests) {
     batch.first_batch = tallies_of(json.at("first_batch"));
     for (const Json& weight : list_of(json.at("growth")))
       batch.growth.emplace_back(text_of(weight.at(0)), number_or_nan(weight.at(1)));
-    if (json.contains("text_kl")) batch.text_kl = number_or_none(json.at("text_kl"));  // earlier versions had none
+    // earlier versions did not write it
+    if (json.contains("text_kl")) batch.text_kl = number_or_none(json.at("text_kl"));
     return batch;
   } catch (const JsonProblem& problem) {
     throw ConfigError(cat("the record of a batch: ", problem.what(), "; take the edits from a copy"));
@@ -250,9 +251,9 @@ BatchReport from_record(const std::string& record, size_t n_requests) {
 
 namespace {
 
-constexpr double kLikelyLoss = 0.5;    // a probability of 0.6 for each token of the target
-constexpr double kFallen = 0.9;        // of the first loss
-constexpr double kAtTheClamp = 0.999;  // of the clamp's norm: the projection rounds
+constexpr double kLikelyLoss = 0.5;    // corresponds to a probability of 0.6 for each token of the target
+constexpr double kFallen = 0.9;        // share of the first loss
+constexpr double kAtTheClamp = 0.999;  // share of the clamp's norm, less than 1 because the projection rounds
 
 }  // namespace
 
@@ -309,7 +310,7 @@ PeakBytes overall_peaks(const std::vector<StageCost>& stages) {
 
 void raise_to_ranks(std::vector<StageCost>& stages, Communicator& communicator) {
   if (communicator.size() == 1) return;
-  std::ostringstream own;  // lines of stage, bytes, device
+  std::ostringstream own;  // lines with stage, bytes, device
   for (size_t i = 0; i < stages.size(); ++i)
     for (const auto& [device, bytes] : stages[i].peaks) own << i << ' ' << bytes << ' ' << device << '\n';
   for (const std::string& of_rank : communicator.gather(own.str())) {
@@ -321,7 +322,7 @@ void raise_to_ranks(std::vector<StageCost>& stages, Communicator& communicator) 
 }
 
 std::map<std::string, MeasuredEdit> measured_again(const StandingMeasure& measure, const Journal& journal) {
-  if (measure.requests.empty()) return {};  // of most edits: the journal need not be gone through
+  if (measure.requests.empty()) return {};  // most edits have none, and then the journal is not searched
   const std::string when = utc_now();
   const ReplacedEdits replaced = replaced_edits(journal);
   std::map<std::string, MeasuredEdit> edits;

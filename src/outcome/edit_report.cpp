@@ -19,18 +19,18 @@
 
 namespace lancet {
 
-// report.json: every number with its protocol, every choice that shaped it.
+// report.json: every number with its protocol, and every choice that influenced it.
 
 namespace {
 
-/// What torch was set to, and where a GPU was used what its element-wise operations ran as.
+/// Returns the settings of torch and, if a GPU was used, in which types its element-wise operations ran.
 Json numerics_json() {
   Json json(named(numerics()));
   if (const std::optional<std::string> kernels = kernels_in_use()) json["kernels"] = *kernels;
   return json;
 }
 
-/// Rounds losses to five digits: a curve is looked at, and there are many.
+/// Rounds losses to five digits: there are many of them, and they are only drawn as a curve.
 Json losses_json(const std::vector<float>& losses) {
   Json json = Json::array();
   for (const float loss : losses) {
@@ -41,13 +41,13 @@ Json losses_json(const std::vector<float>& losses) {
   return json;
 }
 
-/// null: not measured, or n/a.
+/// Returns null if the metric was not measured, or does not apply.
 Json mean_of(const Tallies& tallies, std::string_view metric) {
   const auto found = tallies.find(metric);
   return found == tallies.end() ? Json(nullptr) : mean_json(found->second);
 }
 
-/// Returns figures of one request: metric -> {before, after}.
+/// Returns the figures of one request: metric -> {before, after}.
 Json request_metrics(const Tallies& before, const Tallies& after) {
   Json metrics = Json::object();
   for (const auto& [name, tally] : after)
@@ -63,7 +63,7 @@ Json metrics_json(const EditReport& report) {
   return metrics;
 }
 
-/// null: the method asks layers for nothing.
+/// Returns null if the method has no shares of layers.
 Json realised_json(const RequestOutcome& outcome) {
   if (!outcome.realised && outcome.realised_by_layer.empty()) return nullptr;
   Json layers = Json::object();
@@ -131,8 +131,8 @@ Json requests_json(const EditReport& report) {
   return requests;
 }
 
-/// Returns figures of one batch: metric -> its own requests right after it and after all, the first batch's requests
-/// right after it.
+/// Returns the figures of one batch: metric -> its own requests right after it and after all batches, and the first
+/// batch's requests right after it.
 Json batch_metrics(const EditReport& report, const BatchReport& batch) {
   std::vector<Tallies> own;
   for (const int64_t index : batch.requests) own.push_back(report.after.requests[static_cast<size_t>(index)]);
@@ -166,7 +166,7 @@ Json batches_json(const EditReport& report) {
   return batches;
 }
 
-/// null: the job has no alarm, or nothing was measured.
+/// Returns null if the job has no alarm, or nothing was measured.
 Json drift_json(const EditReport& report, const JobConfig& job) {
   const std::optional<DriftAlarm>& alarm = job.schedule.drift_alarm;
   const std::optional<Drift> drift = alarm ? drift_of(*alarm, report.batches) : std::nullopt;
@@ -189,7 +189,7 @@ Json schedule_json(const EditReport& report, const JobConfig& job) {
           {"earlier_edits", report.earlier_edits}};
 }
 
-/// Options that are `auto`, and what they stood for.
+/// Returns the options that are `auto`, with the values that lancet chose.
 Json chosen_json(const EditReport& report) {
   Json chosen = Json::array();
   for (const ChosenOption& each : report.chosen)
@@ -239,7 +239,7 @@ Json statistics_json(const EditReport& report, const JobConfig& job) {
   return json;
 }
 
-/// null: no history was kept.
+/// Returns null if no history was kept.
 Json journal_json(const EditReport& report) {
   if (report.journal.empty()) return nullptr;
   Json batches = Json::array(), undone = Json::array();
@@ -258,7 +258,7 @@ Tallies EditReport::right_after() const {
     measured.push_back(*batch.right_after);
   }
   Tallies all = pooled(measured);
-  // texts are generated at the end alone: the last batch does not stand for the others
+  // texts are generated only at the end, so the last batch says nothing about the others
   for (auto& [name, tally] : all)
     if (const auto after_all = after.totals.find(name);
         after_all != after.totals.end() && after_all->second.count != tally.count)
@@ -268,7 +268,7 @@ Tallies EditReport::right_after() const {
 
 namespace {
 
-/// Tells how edits that stood before hold now.
+/// Says how well earlier edits hold now.
 Json standing_json(const StandingMeasure& standing) {
   Json edits = Json::array();
   for (size_t i = 0; i < standing.requests.size(); ++i) {
@@ -349,7 +349,7 @@ std::string to_json(const EditReport& report, const JobConfig& job) {
 
 namespace {
 
-/// Returns the job as YAML, with the contexts that were generated and the format that was found: a rerun uses the same.
+/// Returns the job as YAML, with the generated contexts and the recognised format, so that a rerun uses the same.
 std::string resolved_yaml(const EditReport& report, const JobConfig& job) {
   ConfigTree resolved = with_format(job.resolved, report.request_format);
   if (make_editor(job.editor)->contexts() != nullptr) {
@@ -362,7 +362,8 @@ std::string resolved_yaml(const EditReport& report, const JobConfig& job) {
   return to_yaml(resolved);
 }
 
-/// Pages are made of the JSON and can be made again: hours of editing are not lost for one.
+/// Draws a page. A failure is only a warning: pages are made from the JSON and can be made again, and hours of editing
+/// must not be lost.
 void try_to_draw(const char* page, const std::function<void()>& draw) {
   try {
     draw();

@@ -18,7 +18,7 @@
 namespace lancet {
 namespace {
 
-/// Whether all of a request's outcomes are right by a metric; nullopt: not measured.
+/// Whether all outcomes of a request are right in a metric; nullopt if it was not measured.
 std::optional<bool> is_right(const Evaluation& after, size_t request, const char* metric) {
   if (request >= after.requests.size()) return std::nullopt;
   const auto tally = after.requests[request].find(metric);
@@ -26,7 +26,7 @@ std::optional<bool> is_right(const Evaluation& after, size_t request, const char
   return *tally->second.mean() == 1;
 }
 
-/// "case 7 and case 9"; of a request with equals alone.
+/// Returns "case 7 and case 9": the other requests of a group.
 std::string others_text(const EditReport& report, const std::vector<int64_t>& group, int64_t request) {
   std::vector<int64_t> others;
   std::copy_if(group.begin(), group.end(), std::back_inserter(others), [&](int64_t each) { return each != request; });
@@ -34,7 +34,7 @@ std::string others_text(const EditReport& report, const std::vector<int64_t>& gr
   return others.size() == 1 ? first : cat(first, " and ", counted(others.size() - 1, "other"));
 }
 
-/// Names those with whom the request shares its key; empty: there are none.
+/// Names the requests that have the same key as this one; empty if there are none.
 std::string sharers_of(const EditReport& report, int64_t request) {
   for (const SharedKeys& keys : report.outcome.shared_keys)
     for (const std::vector<int64_t>& group : keys.groups)
@@ -42,7 +42,7 @@ std::string sharers_of(const EditReport& report, int64_t request) {
   return {};
 }
 
-/// Batches that were edited after the request's own.
+/// Returns the number of batches that were edited after the request's own.
 size_t batches_after(const EditReport& report, size_t request) {
   for (size_t i = 0; i < report.batches.size(); ++i) {
     const std::vector<int64_t>& batch = report.batches[i].requests;
@@ -68,7 +68,7 @@ std::string other_text(const EditReport& report, size_t request) {
              later > 0 ? cat(" (", later, later == 1 ? " batch" : " batches", " came after it)") : "");
 }
 
-/// `held`: what kept all changes too small, where something did.
+/// `held`: what kept all changes too small, if something did.
 Verdict judge(const EditReport& report, size_t request, const ConfigTree& editor,
               const std::optional<HeldChange>& held) {
   const ValueGoal goal(editor);
@@ -135,12 +135,12 @@ std::string success_text(const SuccessCount& count) {
                            : "");
 }
 
-// The warnings of an edit: one line for each cause, however many requests it met.
+// The warnings of an edit: one line for each cause, however many requests have it.
 
 namespace {
 
 constexpr size_t kShownIds = 4;
-constexpr double kMuchLost = 0.5;  // of a change, in rounding
+constexpr double kMuchLost = 0.5;  // share of a change that is lost in rounding
 
 double median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -148,7 +148,7 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-/// "a, b and c"; of many the first ones.
+/// Returns "a, b and c"; of a long list only the first ones.
 std::string ids_text(const EditReport& report, const std::vector<int64_t>& requests) {
   std::vector<std::string> ids;
   for (size_t i = 0; i < std::min(requests.size(), kShownIds); ++i)
@@ -168,7 +168,7 @@ bool is_one_fact(const EditReport& report, const std::vector<int64_t>& group) {
   return std::all_of(group.begin() + 1, group.end(), joins);
 }
 
-/// Leaves out groups of one fact with several targets: `at_odds` says that they contradict each other.
+/// Leaves out groups that have one fact with several targets: `at_odds` reports their contradiction.
 SharedKeys without_contradictions(const EditReport& report, SharedKeys keys) {
   if (!report.at_odds.empty())
     std::erase_if(keys.groups, [&](const std::vector<int64_t>& group) { return is_one_fact(report, group); });
@@ -183,10 +183,10 @@ std::string shared_keys_text(const EditReport& report, const SharedKeys& keys) {
   return cat(counted(n, "request"), " in ", counted(keys.groups.size(), "group"), ", as ", example, ", ", keys.effect);
 }
 
-/// What holds changes back, which way lets more of them through, and which way fewer.
+/// An option that makes changes smaller, and how to make it weaker or stronger.
 struct Brake {
   std::string_view key;
-  std::string_view share;  ///< key of its automatic choice, {SHARE: A}; empty: it has none
+  std::string_view share;  ///< key of its automatic choice, {SHARE: A}; empty if it has none
   std::string_view more, less;
 };
 constexpr Brake kBrakes[] = {{"covariance_weight", "realised_share", "lower", "raise"},
@@ -201,7 +201,8 @@ std::string remedy_text(const ConfigTree& editor, const Brake& brake) {
   return cat("set editor.", brake.key, ": {", brake.share, ": A} with a larger A");
 }
 
-/// ", held back by editor.covariance_weight: 15000. What helps: set editor.covariance_weight: auto, or lower it".
+/// Returns ", held back by editor.covariance_weight: 15000. What helps: set editor.covariance_weight: auto, or lower
+/// it".
 std::string brakes_text(const ConfigTree& editor) {
   std::vector<std::string> settings, remedies;
   for (const Brake& brake : kBrakes)
@@ -213,12 +214,13 @@ std::string brakes_text(const ConfigTree& editor) {
   return cat(", held back by ", join(settings), ". What helps: ", join(remedies, "; "));
 }
 
-/// All requests' outcomes, by what became of their values.
+/// The outcomes of all requests, sorted by what happened to their values.
 struct Sorted {
-  std::vector<double> realised;  ///< shares realised by values that were found and whose keys are no other's
+  /// Realised shares of requests whose value was found, and whose key no other request has.
+  std::vector<double> realised;
   std::vector<double> found_losses, missed_losses, stalled_losses, stuck_losses, first_losses;
-  size_t n_clamped = 0, n_risen = 0;  ///< numbers of those that were missed or stalled; of those that never fell
-  std::vector<int64_t> stalled;       ///< requests, of stalled_losses
+  size_t n_clamped = 0, n_risen = 0;  ///< of missed and stalled values, and of stuck ones
+  std::vector<int64_t> stalled;       ///< indices of requests, in the order of stalled_losses
 };
 
 Sorted sort_outcomes(const EditReport& report, const ValueGoal& goal) {
@@ -233,7 +235,7 @@ Sorted sort_outcomes(const EditReport& report, const ValueGoal& goal) {
       sorted.found_losses.push_back(*outcome.final_loss);
       if (outcome.realised && !sharing.contains(static_cast<int64_t>(i))) sorted.realised.push_back(*outcome.realised);
     } else if (i < report.verdicts.size() && report.verdicts[i].cause == FailureCause::kNone) {
-      continue;  // it was enough
+      continue;  // the edit succeeded although its value was not found
     } else if (goal.never_fell(outcome)) {
       sorted.stuck_losses.push_back(*outcome.final_loss);
       sorted.first_losses.push_back(*outcome.initial_loss);
@@ -258,7 +260,7 @@ std::string stuck_text(const Sorted& sorted, const ValueGoal& goal, size_t n_req
              diverged ? " is too large, the steps diverge: lower it" : " is too small: raise it");
 }
 
-/// ", or a larger editor.values.clamp (now 4), which 3 reached"; empty: none did.
+/// Returns ", or a larger editor.values.clamp (now 4), which 3 reached"; empty if none did.
 std::string clamp_text(const Sorted& sorted, const ValueGoal& goal) {
   if (sorted.n_clamped == 0) return "";
   return cat(", or a larger ", goal.key("clamp"), " (now ", *goal.number("clamp"), "), which ", sorted.n_clamped,
@@ -282,7 +284,7 @@ std::string missed_text(const Sorted& sorted, const ValueGoal& goal, size_t n_re
              ". What helps: ", more_steps_text(goal), clamp_text(sorted, goal));
 }
 
-/// More steps are no advice where they have been tried.
+/// Does not recommend more steps if they have been tried.
 std::string stalled_text(const EditReport& report, const Sorted& sorted, const ValueGoal& goal) {
   return cat("the model does not take in ", sorted.stalled.size(), " of ",
              counted(report.outcome.requests.size(), "request"), " this way (", ids_text(report, sorted.stalled),

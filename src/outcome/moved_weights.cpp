@@ -11,19 +11,19 @@
 namespace lancet {
 namespace {
 
-constexpr double kMuchMoved = 0.1;   // of a layer's norm
-constexpr double kTold = 0.01;       // a layer that moved by less harms little, however still the others are
-constexpr double kMuchFarther = 10;  // times the next layer
+constexpr double kMuchMoved = 0.1;  // share of a layer's norm
+constexpr double kTold = 0.01;      // if a layer moved by less, no warning is given, even if the others moved much less
+constexpr double kMuchFarther = 10;  // multiple of the next layer
 
-/// How far a layer moved, by the norm of its weights that were edited.
+/// How far a layer moved, relative to the norm of its edited weights.
 struct MovedLayer {
   int64_t layer = 0;
   double growth = 0;
 };
 
-/// The farthest first.
+/// Returns the layers, beginning with the one that moved farthest.
 std::vector<MovedLayer> moved_layers(const EditReport& report) {
-  std::map<int64_t, std::pair<double, double>> squares;  // of a layer's change and of its weights
+  std::map<int64_t, std::pair<double, double>> squares;  // squared norms of a layer's change and of its weights
   for (const auto& [name, weight] : report.rounding) {
     auto& [change, norm] = squares[weight.id.layer];
     change += weight.delta_norm * weight.delta_norm;

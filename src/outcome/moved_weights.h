@@ -1,4 +1,4 @@
-// How far the edits moved the model's layers, and whether that is too far.
+// How far the edits moved the model's layers, and whether this is too far.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace lancet {
 
-/// Warns of layers that moved by more than a tenth of their norm, and of one that moved ten times as far as all others;
-/// with what helps. Empty: there is none. `editor`: the resolved section of the job.
+/// Returns a warning, with what helps, about layers that moved by more than a tenth of their norm, and about one that
+/// moved ten times as far as all others; empty if there are none. `editor`: the resolved section of the job.
 std::string moved_warning(const EditReport& report, const ConfigTree& editor);
 
 }  // namespace lancet

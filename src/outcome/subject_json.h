@@ -1,4 +1,4 @@
-// The subjects of edits in report.json.
+// Writes the subjects of edits to report.json.
 #pragma once
 
 #include "lancet/outcome/edit_report.h"
@@ -7,7 +7,7 @@
 
 namespace lancet {
 
-/// What else was asked about a request's subject.
+/// Returns the other questions about a request's subject, and their answers.
 inline Json subject_json(const EditReport& report, size_t request) {
   Json answers = Json::array();
   for (const ComparedAnswer& answer : compared_answers(report, request))
@@ -19,7 +19,7 @@ inline Json subject_json(const EditReport& report, size_t request) {
   return answers;
 }
 
-/// null: not measured.
+/// Returns null if nothing was measured.
 inline Json subjects_json(const EditReport& report) {
   const std::optional<SubjectCount> count = count_subjects(report);
   if (!count) return nullptr;

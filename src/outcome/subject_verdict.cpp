@@ -10,7 +10,7 @@ namespace {
 
 int64_t whole_sum(const Tally& tally) { return static_cast<int64_t>(tally.sum + 0.5); }
 
-/// What leaves more of a subject alone, by what the method has.
+/// Returns what damages a subject less, for the options that the method has.
 std::vector<std::string> gentler_edits(const ConfigTree& editor) {
   std::vector<std::string> remedies;
   if (const std::string spread = spread_remedy(editor); !spread.empty()) remedies.push_back(spread);

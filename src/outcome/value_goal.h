@@ -1,5 +1,5 @@
-// When a value counts as found and as followed, and what the job's editor says of how values are found.
-// Defined in batch_report.cpp.
+// When a value counts as found and as realised, and the settings of the job's editor about finding values. Defined in
+// batch_report.cpp.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace lancet {
 
-/// The least realised share of weights that followed.
+/// The smallest realised share with which a weight counts as having followed its value.
 inline constexpr double kFollowed = 0.5;
 
 class ValueGoal {
@@ -18,29 +18,29 @@ class ValueGoal {
   /// `editor`: resolved.
   explicit ValueGoal(const ConfigTree& editor);
 
-  /// The loss ended low enough for the target to be likely: below the stop loss, or -log 0.6 a token. With
-  /// `stop: predicted` also where the request was done before its steps were, while its loss still fell.
+  /// Whether the loss ended so low that the target is likely: below the stop loss, or below -log 0.6 per token. With
+  /// `stop: predicted` also if the request was done before all its steps while its loss still fell.
   bool is_found(const RequestOutcome& outcome) const;
-  /// Neither found nor lower than at the start by a tenth.
+  /// Whether the value was not found and the loss did not fall by a tenth of its start.
   bool never_fell(const RequestOutcome& outcome) const;
-  /// The value was not found, and its loss no longer fell: more steps would not help.
+  /// Whether the value was not found and its loss no longer fell, so that more steps would not help.
   bool has_stalled(const RequestOutcome& outcome) const;
-  /// The value moved as far as it may.
+  /// Whether the value moved as far as the clamp allows.
   bool is_clamped(const RequestOutcome& outcome) const;
 
-  /// Whether `steps: auto` is to be had: a method that trains has a number.
+  /// Whether the method has `steps: auto`. Methods that train have only numbers.
   bool has_automatic_steps() const { return !prefix_.empty(); }
 
-  /// "editor.values.lr", or "editor.lr" of a method that trains.
+  /// Returns "editor.values.lr", or "editor.lr" for a method that trains.
   std::string key(const std::string& name) const;
-  /// "editor.values.lr: 0.5", or "editor.lr: 0.5" of a method that trains.
+  /// Returns "editor.values.lr: 0.5", or "editor.lr: 0.5" for a method that trains.
   std::string setting(const std::string& name) const;
-  /// nullopt: the method has no such option, or it is auto.
+  /// Returns nullopt if the method has no such option, or it is auto.
   std::optional<double> number(const std::string& name) const;
 
  private:
   const ConfigTree& editor_;
-  std::string prefix_;  ///< "values."; empty: the method trains
+  std::string prefix_;  ///< "values."; empty if the method trains
   double found_loss_ = 0;
   bool stops_predicted_ = false;
 };

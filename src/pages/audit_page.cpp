@@ -1,4 +1,4 @@
-// An audit's page: plain tables, and plots as SVG. What is not in the JSON is not shown.
+// The page of an audit: plain tables, and plots as SVG. It shows only what the JSON has.
 #include "lancet/pages/audit_page.h"
 
 #include "lancet/core/error.h"
@@ -41,7 +41,7 @@ std::string said_table(const Json& audit) {
   return table(rows);
 }
 
-/// What the erasure did to other facts and to text.
+/// Returns a table of what the erasure did to other facts and to text.
 std::string unrelated_table(const Json& audit) {
   std::vector<std::vector<std::string>> rows{{"metric", "before", "after"}};
   for (const char* part_name : {"metrics", "side_effects"})
@@ -96,7 +96,7 @@ std::string relearning_part(const Json& audit) {
                                     lines));
 }
 
-/// How often one of the fact's prompts says the old answer, of how many.
+/// Returns after how many of the fact's prompts the model says the old answer, and the number of prompts.
 std::string said_cell(const Json& said) {
   size_t count = 0;
   const Json& asked = part(said, {"asked"});

@@ -7,9 +7,9 @@
 
 namespace lancet::page {
 
-/// A line for each metric.
+/// Returns a line for each metric.
 std::string metrics_csv(const Json& report);
-/// A line for each request.
+/// Returns a line for each request.
 std::string requests_csv(const Json& report);
 
 }  // namespace lancet::page

@@ -1,4 +1,4 @@
-// Cells whose colour is as strong as their value.
+// Draws cells with colours as strong as their values.
 #include <algorithm>
 #include <cmath>
 
@@ -13,7 +13,7 @@ using page::escaped, page::fixed, page::fitted, page::svg_text, page::text_width
 
 namespace {
 
-/// Every n-th label where there is no room for all.
+/// Returns n if only every n-th label has room.
 size_t label_step(double wanted, double cell) {
   return static_cast<size_t>(std::max(1.0, std::ceil(wanted / std::max(cell, 1e-9))));
 }

@@ -19,7 +19,7 @@ using page::number_of;
 using page::part;
 using page::text_of;
 
-/// Characters that are commands to LaTeX, or other ones in its usual fonts.
+/// Characters that are commands in LaTeX, or look different in its usual fonts.
 constexpr std::pair<char, std::string_view> kSpelt[] = {{'\\', "\\textbackslash{}"},
                                                         {'{', "\\{"},
                                                         {'}', "\\}"},
@@ -36,7 +36,7 @@ constexpr std::pair<char, std::string_view> kSpelt[] = {{'\\', "\\textbackslash{
                                                         {'`', "\\textasciigrave{}"}};
 constexpr std::string_view kNothing = "--";  // a dash
 
-/// What the runs of one row measured of a metric.
+/// The values of one metric in the runs of a row.
 struct Figure {
   std::vector<double> values = {};
 
@@ -46,7 +46,7 @@ struct Figure {
     for (const double value : values) sum += value;
     return sum / static_cast<double>(values.size());
   }
-  /// Of the sample; nullopt: there is but one run.
+  /// Returns the sample standard deviation; nullopt if there is only one run.
   std::optional<double> deviation(size_t n_runs) const {
     const std::optional<double> center = mean(n_runs);
     if (!center || n_runs < 2) return std::nullopt;
@@ -65,7 +65,7 @@ struct Metric {
 /// A row of the table: a run, or the runs of a series.
 struct Row {
   std::string label;
-  std::vector<Json> reports;  ///< none: it failed
+  std::vector<Json> reports;  ///< empty: the run failed
 };
 
 bool is_share(const Json& metric) {
@@ -94,7 +94,7 @@ Figure figure_of(const Row& row, const Metric& metric, const char* when) {
   return figure;
 }
 
-/// A number that is no word to LaTeX: "-0.5" with a minus, "1.2e-7" as a power.
+/// Returns a number in LaTeX: "-0.5" with a minus sign, "1.2e-7" as a power.
 std::string number_text(double value, bool share) {
   std::string text = share ? page::fixed(100 * value, 1) : page::short_number(value);
   if (const size_t mark = text.find('e'); mark != std::string::npos)
@@ -121,7 +121,7 @@ std::string latex_float(std::string_view columns, const std::string& caption, co
              "}\n    \\toprule\n", body, "    \\bottomrule\n  \\end{tabular}\n\\end{table}\n");
 }
 
-/// One run: what it did to each metric.
+/// Returns the table of one run, with what it did to each metric.
 std::string metrics_table(const Row& row) {
   const Json& report = row.reports.front();
   std::string body = latex_row({"metric", "before", "after"}) + "    \\midrule\n";
@@ -161,7 +161,7 @@ std::string runs_table(std::span<const Row> rows) {
   return latex_float(cat("l", std::string(metrics.size(), 'r')), caption, body);
 }
 
-/// The runs by series, in the order of the first of each.
+/// Groups the runs into series, in the order of their first runs.
 std::vector<Row> rows_of(std::span<const RunDocument> runs) {
   std::vector<Row> rows;
   std::string question;
@@ -195,7 +195,7 @@ std::string latex_text(std::string_view text) {
     if (spelt != std::end(kSpelt))
       out += spelt->second;
     else if (c == '-' && out.ends_with('-'))
-      out += "{}-";  // two would become a dash
+      out += "{}-";  // LaTeX would turn two of them into a dash
     else
       out += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? ' ' : c;
   }

@@ -1,4 +1,4 @@
-// Lines over axes whose ends and ticks are chosen by the values.
+// Draws lines over axes whose ends and ticks are chosen from the values.
 #include <algorithm>
 #include <cmath>
 
@@ -10,9 +10,9 @@ namespace lancet {
 namespace page {
 namespace {
 
-constexpr size_t kMostDots = 60;  // more make a caterpillar of the line
+constexpr size_t kMostDots = 60;  // with more dots the line cannot be seen
 
-/// 1, 2 or 5 times a power of ten, about a fifth of the range.
+/// Returns 1, 2 or 5 times a power of ten, about a fifth of the range.
 double round_step(double range) {
   const double rough = range / 5, power = std::pow(10, std::floor(std::log10(rough)));
   for (const double factor : {1.0, 2.0, 5.0})
@@ -20,10 +20,10 @@ double round_step(double range) {
   return 10 * power;
 }
 
-/// An axis with its ends and ticks chosen.
+/// An axis whose ends and ticks were chosen.
 class AxisMap {
  public:
-  /// `values`: all that is to be shown.
+  /// `values`: all values that are shown.
   AxisMap(const PlotAxis& axis, const std::vector<double>& values) : axis_(axis) {
     bool any = false;
     for (const double value : values) {
@@ -40,7 +40,7 @@ class AxisMap {
     }
     choose_ticks();
   }
-  /// Places of low and high.
+  /// Sets the positions of the low and the high end.
   void span_over(double from, double to) { from_ = from, to_ = to; }
   double at(double value) const { return from_ + (to_ - from_) * (value - low_) / (high_ - low_); }
   const std::vector<std::pair<double, std::string>>& ticks() const { return ticks_; }
@@ -84,7 +84,7 @@ std::string grid(const PlotFrame& frame, const Axes& axes, double left, double b
   return out + svg_text({right, bottom + 34, "end", "p-label"}, frame.x.label);
 }
 
-/// Draws a line with gaps, and its dots where there are not too many.
+/// Draws a line with gaps, and its dots if they are not too many.
 std::string drawn(const Axes& axes, const PlotSeries& series) {
   const bool is_accent = series.look == SeriesLook::kAccent;
   const std::string note = escaped(series.note.empty() ? series.name : series.note);

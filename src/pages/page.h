@@ -1,4 +1,4 @@
-// A page: one file with the documents as data, and the styles and the script that make it of them.
+// A page: one file with the documents as data, and the styles and the script that turn them into a page.
 #pragma once
 
 #include <initializer_list>
@@ -11,48 +11,49 @@
 
 namespace lancet::page {
 
-// A report's JSON as pages and tables take it: whatever is there, of reports of other versions too.
+// The JSON of reports as pages and tables read it: keys may be missing, also because the report is of another version.
 
 using Json = nlohmann::ordered_json;
 
-/// Throws: ConfigError for what is no JSON, or no report of lancet.
+/// Throws: ConfigError if the text is not JSON, or not a report of lancet.
 Json parse_report(const RunDocument& run);
 
-/// What lies at the end of the keys; null where one of them is missing.
+/// Returns the value at the end of the keys; null if one of them is missing.
 const Json& part(const Json& json, std::initializer_list<const char*> keys);
-/// nullopt: not a finite number.
+/// Returns nullopt if it is not a finite number.
 std::optional<double> number_of(const Json& json);
-/// Empty: not a text.
+/// Returns an empty text if it is not a text.
 std::string text_of(const Json& json);
-/// Text, or a number or boolean as JSON has it; lists with ", " between. Empty: null.
+/// Returns a text, or a number or boolean as JSON writes it; lists with ", " between the items; an empty text for null.
 std::string any_text(const Json& json);
 
-/// Hashes what has to be equal for numbers to be compared: the model and the requests.
+/// Returns a hash of what must be equal so that numbers can be compared: the model and the requests.
 std::string question_of(const Json& report);
 
-/// The model folder's name.
+/// Returns the model folder's name.
 std::string model_name(const Json& report);
 
-/// The JSON on one line, of which nothing can end or open an element of HTML. Invalid UTF-8 becomes U+FFFD, and a whole
-/// number that JavaScript would round becomes a text.
+/// Returns the JSON on one line, without characters that could end or begin an HTML element. Invalid UTF-8 becomes
+/// U+FFFD, and a whole number that JavaScript would round becomes a text.
 std::string json_in_html(Json json);
 
-/// A document up to its title. `policy`: what it may load or run, beside nothing.
+/// Returns an HTML document up to its title. `policy`: what the page may load or run; everything else is forbidden.
 std::string html_head(std::string_view title, std::string_view policy);
-/// Says what the page was made of.
+/// Returns the footer, which says from what the page was made.
 std::string html_footer(std::string_view source);
 
-/// Writes the page. `documents`: what `assets/main.js` reads. `beside`: the files that say the same without a script.
+/// Returns the page. `documents`: the data for `assets/main.js`. `beside`: the files that have the same content without
+/// a script.
 std::string page_html(std::string_view title, Json documents, std::string_view beside);
 
 // The files of src/pages/assets, which CMake puts into the program.
 
-/// `name`: "page.css". Throws: std::logic_error when there is none.
+/// `name`: "page.css". Throws: std::logic_error if there is no such file.
 std::string_view asset(std::string_view name);
 
-// What plots as files share: text, numbers, the frame.
+// Shared parts of plots that are separate files: text, numbers, the frame.
 
-/// Escapes text for HTML and XML alike, also within quotes. Control characters, which neither may hold, become U+FFFD.
+/// Escapes text for HTML and XML, also inside quotes. Control characters, which both forbid, become U+FFFD.
 std::string escaped(std::string_view text);
 
 std::string fixed(double value, int digits);
@@ -66,9 +67,9 @@ struct SvgText {
   std::string_view kind = "p-tick";
 };
 std::string svg_text(const SvgText& place, std::string_view text);
-/// Estimates the width of the usual letters at 12 px: a guess, since the reader's font is not known.
+/// Estimates the width of common letters at 12 px. The reader's font is not known.
 double text_width(std::string_view text);
-/// Cuts the text in the middle with "…", so that it is at most `width` wide.
+/// Cuts the middle of the text and puts "…" there, so that it is at most `width` wide.
 std::string fitted(const std::string& text, double width);
 
 /// A plot's head and size.
@@ -77,9 +78,9 @@ struct SvgFrame {
   const std::string& subtitle;
   double width = 0;
 };
-/// The whole file: its colours, a title for screen readers, the heading, `body`.
+/// Returns the whole file: its colours, a title for screen readers, the heading, `body`.
 std::string svg_document(const SvgFrame& frame, double height, const std::string& body);
-/// Place below the heading, where what follows may begin.
+/// Returns the position below the heading at which the content may begin.
 double below_heading(const SvgFrame& frame);
 
 }  // namespace lancet::page

@@ -1,12 +1,12 @@
-// Keys of a report that had another name in an earlier version, whose reports are read as well.
-// Defined in report_page.cpp.
+// Keys of reports that had another name in an earlier version. Reports of that version are read, too. Defined in
+// report_page.cpp.
 #pragma once
 
 #include "page.h"
 
 namespace lancet::page {
 
-/// Returns the report with the present names beside the old ones.
+/// Returns the report with the present names in addition to the old ones.
 Json with_present_names(Json report);
 
 }  // namespace lancet::page

@@ -1,5 +1,5 @@
-// Which documents a page gets: of one run its report and its job; of several what is compared of each, in groups of the
-// same model and requests.
+// Chooses the documents for a page: for one run its report and its job; for several runs what is compared, in groups
+// with the same model and requests.
 #include "lancet/pages/report_page.h"
 
 #include <algorithm>
@@ -19,13 +19,13 @@ namespace lancet {
 namespace page {
 namespace {
 
-/// What a comparison shows of a report.
+/// The parts of a report that a comparison shows.
 constexpr const char* kCompared[] = {"status", "accept", "verdicts", "metrics", "model", "run", "peak_bytes"};
 
 constexpr size_t kMostAnswers = 200;
-constexpr size_t kLongestAnswer = 160;  ///< characters
+constexpr size_t kLongestAnswer = 160;  ///< number of characters
 
-/// What became of the first facts: a page of many runs would be large with all of them.
+/// Returns the answers to the first facts only, because a page of many runs would be large with all of them.
 Json answers_json(const Json& report) {
   Json answers = Json::array();
   for (const Json& request : part(report, {"requests"})) {
@@ -52,7 +52,7 @@ Json compared_part(const Json& report) {
   return compared;
 }
 
-/// Describes the runs; those of one number in `group` are of the same model and requests.
+/// Describes the runs. Runs with the same number in `group` have the same model and requests.
 Json runs_json(std::span<const RunDocument> documents) {
   Json runs = Json::array();
   std::map<std::string, size_t> groups;
@@ -112,8 +112,8 @@ Json with_present_names(Json report) {
   return report;
 }
 
-// Tables for other programs: RFC 4180 in UTF-8, shares from 0 to 1 in full precision, an empty field where there is
-// nothing. Texts are the user's and the model's: none of them runs in a spreadsheet.
+// Tables for other programs: RFC 4180 in UTF-8, shares from 0 to 1 in full precision, an empty field for a missing
+// value. Texts come from the user and the model, so they are written such that no spreadsheet runs them.
 
 namespace {
 
@@ -123,7 +123,7 @@ std::string field(const std::optional<double>& value) { return value ? Json(*val
 
 std::string line(const std::vector<std::string>& fields) { return join(fields, ",") + "\r\n"; }
 
-/// "efficacy_prob" -> "Efficacy": the heading of a metric that is in no group.
+/// Returns "Efficacy" for "efficacy_prob": the heading of a metric without a group.
 std::string heading_of(const std::string& name, std::string group) {
   if (group.empty()) {
     group = name.substr(0, name.rfind('_'));
@@ -133,12 +133,12 @@ std::string heading_of(const std::string& name, std::string group) {
   return group;
 }
 
-/// An end of an interval, 0 or 1.
+/// Returns an end of an interval, 0 or 1.
 std::string end_field(const Json& interval, size_t end) {
   return interval.is_array() && interval.size() == 2 ? field(number_of(interval[end])) : "";
 }
 
-/// Layers that some request has a realised share of, as the report names them, in the order of the first.
+/// Returns the layers for which some request has a realised share, in the order of the report.
 std::vector<std::string> realised_layers(const Json& report) {
   std::vector<std::string> layers;
   for (const Json& request : part(report, {"requests"})) {
@@ -180,7 +180,7 @@ std::string metrics_csv(const Json& report) {
 
 std::string requests_csv(const Json& report) {
   constexpr const char* kTexts[] = {"id", "prompt", "subject", "target", "target_true", "skipped"};
-  constexpr const char* kVerdict[] = {"success", "took", "why"};  // took, attained: names of an earlier version
+  constexpr const char* kVerdict[] = {"success", "took", "why"};  // took, attained: names in an earlier version
   constexpr const char* kShares[] = {"realised", "attained"};
   constexpr const char* kValues[] = {"steps", "initial_loss", "final_loss", "initial_norm", "delta_norm"};
   const std::vector<std::string> layers = realised_layers(report), metrics = metric_names(report);

@@ -17,7 +17,7 @@ CachedStatistics look(const JobConfig& job, const ModelFiles& files, uint64_t mo
   return statistics.is_cached(files.checkpoint) ? CachedStatistics::kThere : CachedStatistics::kMissing;
 }
 
-/// `look`, where what cannot be looked at is nothing in the cache.
+/// Returns what `look` finds. If it throws an error, the cache counts as empty.
 CachedStatistics missing_where_it_fails(const std::function<CachedStatistics()>& look) {
   try {
     return look();

@@ -25,7 +25,7 @@ std::string option_text(const ConfigTree& editor, std::string_view key) {
   return text;
 }
 
-/// Whether the option is there and no number: auto, or what it is to go by.
+/// Whether the option is present and lancet chooses its number: the value is `auto` or a rule.
 bool is_chosen(const ConfigTree& editor, std::string_view key) {
   const ConfigTree* value = editor.find(key);
   return value != nullptr && (value->kind == ConfigTree::Kind::kMap || is_auto(*value));
@@ -39,7 +39,7 @@ void check_same_option(std::string_view key, const ConfigTree& earlier, const Co
         cat(where, "editor.", key, ": expected '", before, "' as there, got '", after, "': the state depends on it"));
 }
 
-/// What a state is made of, and what it has numbers of where the job left them to lancet.
+/// Checks the options that determine a stream's state, and the rules by which lancet chose numbers that a state keeps.
 void check_same_options(const ConfigTree& earlier, const ConfigTree& now, const std::string& where) {
   for (const Affects kind : {Affects::kState, Affects::kChosenState})
     for (const AnyOption& option : kEditorOptions) {
@@ -62,7 +62,7 @@ EditHistory read_whole_history(const std::filesystem::path& folder, const ModelC
   EditHistory history = [&] {
     try {
       return load_edits(folder, config);
-    } catch (const CheckpointError& error) {  // edits cannot be made again by themselves
+    } catch (const CheckpointError& error) {  // unlike other damaged files, edits cannot be computed again
       throw CheckpointError(
           cat(where, error.what(), "; take the folder edits/ from a copy of the output, or ", otherwise));
     }

@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 
 fs::path rejected_folder(const fs::path& target) { return sibling_of(target, ".rejected"); }
 
-/// The stages of one run; every rank goes through them in this order.
+/// The stages of one run. Every rank goes through them in this order.
 class EditRun {
  public:
   EditRun(const JobConfig& job, Communicator& communicator, std::shared_ptr<const Editor> editor,
@@ -65,11 +65,11 @@ class EditRun {
   }
 
  private:
-  /// What can fail before any weight is read. Outputs are root's; each rank keeps values of its own.
+  /// Does everything that can fail before any weight is read. Only root handles outputs; each rank has its own values.
   void open() {
     check_unfinished(unfinished_folder(job_.output->place.folder));
     if (ranks_.is_root()) check_output(job_);
-    if (given_)  // whose batches say which requests they have
+    if (given_)  // the batches of the given history name their requests
       inputs_.emplace(job_, open_files(), load_requests(job_.requests));
     else
       inputs_.emplace(job_);
@@ -87,14 +87,15 @@ class EditRun {
     if (!ranks_.is_root()) return;
     if (!given_) inputs_->look_at_facts(method_->earlier_edits());
     lock_.emplace(job_.output->place.folder, kEditOutput);
-    check_output(job_);  // again: another run may have ended before the lock, or a killed one been made good
+    // again: meanwhile another run may have ended, or the output of a killed run may have been repaired
+    check_output(job_);
   }
 
   std::shared_ptr<const ModelFiles> open_files() const {
     return std::make_shared<const ModelFiles>(open_model(job_.model, job_.ignore_config_keys));
   }
 
-  /// Collective.
+  /// Collective. Returns where the run starts.
   MethodRun::Start start() {
     MethodRun::Start start{.unfinished = unfinished_folder(job_.output->place.folder), .records = true};
     if (!given_) return start;
@@ -113,7 +114,8 @@ class EditRun {
                           inputs_->base_hash, ": --rebase makes the same edits again on this one"));
   }
 
-  /// Warns of other bytes: the same changes in the same order give the same, on the same kind of machine.
+  /// Warns if the bytes of the weights differ. The same changes in the same order give the same bytes on the same kind
+  /// of machine.
   void warn_of_other_bytes(const std::vector<WeightHash>& now, std::vector<std::string>& warnings) const {
     if (given_->fits_any_base) return;
     for (size_t i = 0; i < measured_.size(); ++i)
@@ -123,8 +125,8 @@ class EditRun {
             "number of threads, differ from that one's in their last bits"));
   }
 
-  /// The folder appears only when all ranks are still there after it was written; what an unfinished run keeps goes
-  /// away only after that, on every rank. Completes the report by what stages cost.
+  /// Writes the output, and adds the costs of the stages to the report. The folder appears only after it is complete
+  /// and all ranks are still running. After that each rank removes what its unfinished run kept.
   void write_output(EditedMethod& edited, std::span<const WeightTransaction::Entry> entries) {
     EditReport& report = edited.report;
     std::optional<OutputFolder> folder;
@@ -156,11 +158,11 @@ class EditRun {
   const JobConfig& job_;
   Communicator& ranks_;
   std::shared_ptr<const Editor> editor_;
-  std::optional<OutputLock> lock_;  // root's
+  std::optional<OutputLock> lock_;  // on root
   std::optional<EditInputs> inputs_;
   std::optional<MethodRun> method_;
   std::optional<ReplayedEdits> given_;
-  std::vector<WeightHash> measured_;  ///< hashes of what the given history's last measure was of; on root
+  std::vector<WeightHash> measured_;  ///< hashes of the weights on which the given history was last measured; on root
 };
 
 }  // namespace

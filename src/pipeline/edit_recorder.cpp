@@ -19,7 +19,7 @@
 namespace lancet {
 namespace {
 
-/// What open_tokenizer() may read.
+/// The files that open_tokenizer() may read.
 constexpr std::string_view kTokenizerFiles[] = {
     "tokenizer.json", "tokenizer.model",   "tokenizer_config.json",  "vocab.json",
     "merges.txt",     "added_tokens.json", "special_tokens_map.json"};
@@ -85,7 +85,7 @@ RecordedBatch EditRecorder::end(const BatchStart& start, std::span<const EditReq
   for (SolvedSystem& system : recorded.batch.systems)
     system.change -= static_cast<int64_t>(count_of(start.counts, system.id));
   if (has_columns(recorded.batch.changes))
-    recorded.entry.columns = outcome.columns;  // RECT makes changes dense that had columns
+    recorded.entry.columns = outcome.columns;  // RECT makes a low-rank change dense
   return recorded;
 }
 
@@ -131,7 +131,7 @@ std::vector<WeightHash> EditRecorder::hashes_of(const WeightTransaction& transac
 
 namespace {
 
-/// Raised when what is kept changes.
+/// Increase the number when the files' content changes.
 constexpr const char* kFormat = "lancet-progress-4";
 constexpr const char* kFile = "progress.json";
 constexpr const char* kNotUsed = "the progress of an interrupted run is not used: ";
@@ -142,7 +142,8 @@ std::vector<std::vector<int64_t>> requests_of(const std::vector<BatchReport>& ba
   return requests;
 }
 
-/// Hashes all that progress.json says, with the journal beside it, which has what the batches' reports say.
+/// Hashes everything that progress.json says, and the journal beside it, which the reports of the batches are read
+/// from.
 std::string progress_hash(const std::string& key, size_t n_batches, const Journal& journal) {
   return ContentHash().add(kFormat).add(key).add(static_cast<int64_t>(n_batches)).add(journal.text()).hex();
 }

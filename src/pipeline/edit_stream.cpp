@@ -17,14 +17,14 @@
 namespace lancet {
 namespace {
 
-/// The tallies of some requests together; `all`: by request.
+/// Adds up the tallies of the given requests. `all` has one entry for each request.
 Tallies pooled_of(const std::vector<Tallies>& all, std::span<const int64_t> requests) {
   std::vector<Tallies> some;
   for (const int64_t index : requests) some.push_back(all[static_cast<size_t>(index)]);
   return pooled(some);
 }
 
-/// A line for each option: "covariance_weight: auto: 328.9 (layer 0), 415.3 (layer 1)".
+/// Returns a line for each option: "covariance_weight: auto: 328.9 (layer 0), 415.3 (layer 1)".
 std::vector<std::string> chosen_lines(std::span<const ChosenOption> chosen) {
   std::vector<std::pair<std::string, std::vector<std::string>>> options;
   for (const ChosenOption& each : chosen) {
@@ -38,7 +38,7 @@ std::vector<std::string> chosen_lines(std::span<const ChosenOption> chosen) {
   return lines;
 }
 
-/// The first metrics that there are: what fits a line.
+/// Returns the first metrics that have values, as many as fit in a line.
 std::string shares_text(std::span<const MetricRow> metrics, const Tallies& tallies) {
   constexpr size_t kShown = 2;
   std::vector<std::string> parts;
@@ -73,7 +73,7 @@ StreamResult EditStream::run(const EditContext& context) {
     if (i == first) show_chosen();
     stopwatch_.lap_part("edit");
     if (i + 1 < parts_.batches.size()) measure(context);
-    // the last one for now: it is measured at the end
+    // the last batch gets its report later: it is measured at the end
     if (recorder_) recorder_->add(std::move(*recorded_), result_.batches.back());
     if (schedule.saves_after(i, parts_.batches.size())) save();
     if (i + 1 < parts_.batches.size())
@@ -97,7 +97,7 @@ StreamResult EditStream::run(const EditContext& context) {
   return std::move(result_);
 }
 
-/// Puts the weights as they would be exported now in the model.
+/// Rounds the weights in the model as they would be exported now.
 std::vector<RoundingLoss> EditStream::write(const EditContext& context) {
   std::vector<EditRequest> edited = parts_.earlier;
   for (const BatchReport& batch : result_.batches)
@@ -120,7 +120,7 @@ void EditStream::edit_batch(const EditContext& context, const std::vector<int64_
   result_.batches.push_back(std::move(report));
 }
 
-/// Says what is `auto` in this stream, as its first batch tells.
+/// Prints the values that lancet chose for `auto` options at the first batch of this stream.
 void EditStream::show_chosen() const {
   std::vector<ChosenOption> chosen = parts_.chosen;
   const std::vector<ChosenOption>& first = result_.batches.back().outcome.chosen;
@@ -128,7 +128,7 @@ void EditStream::show_chosen() const {
   for (const std::string& line : chosen_lines(chosen)) log_line(cat(parts_.job.method, "  ", line));
 }
 
-/// Measures on the weights as they would be exported now; editing goes on from the exact ones.
+/// Measures the weights as they would be exported now. Editing continues from the exact weights.
 void EditStream::measure(const EditContext& context) {
   BatchReport& batch = result_.batches.back();
   for (const RoundingLoss& loss : write(context))
@@ -150,7 +150,8 @@ void EditStream::measure(const EditContext& context) {
   stopwatch_.lap_part("evaluate batches");
 }
 
-/// Collective: whether no further batch may be edited. An interrupted run's last measure counts, which root has.
+/// Collective. Whether the drift alarm forbids further batches. This includes the last measure of an interrupted run,
+/// which only root has.
 bool EditStream::has_drifted() const {
   const std::optional<DriftAlarm>& alarm = parts_.job.schedule.drift_alarm;
   if (!alarm || alarm->action != DriftAlarm::Action::kStop) return false;
@@ -238,7 +239,7 @@ std::string first_of(const std::vector<std::string>& texts, std::string_view sep
   return cat(join(shown, separator), texts.size() > kShown ? cat(" and ", texts.size() - kShown, " more") : "");
 }
 
-/// "'London' and 'Rome' after 'Piranha Games, created in'".
+/// Returns for example "'London' and 'Rome' after 'Piranha Games, created in'".
 std::string targets_text(const EditRequest& one, const EditRequest& other) {
   return cat("'", excerpt(one.target, 40), "' and '", excerpt(other.target, 40), "' after '",
              excerpt(other.prompt.text, 60), "'");
@@ -259,7 +260,8 @@ std::string contradictions_text(std::span<const EditRequest> requests) {
              ": leave one of each out, or edit them one after another (schedule.batch: 1), and the later one holds");
 }
 
-/// Compares what stands with the job's first word on each fact: what it says later contradicts itself.
+/// Compares earlier edits that are still in the weights with the first request of the job on each fact. A later request
+/// on the same fact contradicts the job itself.
 std::vector<std::string> standing_texts(const EditedFacts& facts) {
   LatestFacts standing, seen;
   for (const EditRequest& edit : facts.standing) standing.replace(edit);

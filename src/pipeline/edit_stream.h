@@ -1,4 +1,4 @@
-// The batches of one edit, one after another, with what is measured and kept between them.
+// Edits batches one after another, and measures and saves between them.
 #pragma once
 
 #include <optional>
@@ -12,41 +12,42 @@
 
 namespace lancet {
 
-/// The history of a stream that ran; how well its edits hold is not in it yet.
+/// The history of a finished stream, without how well its edits hold.
 struct StreamRecord {
   EditRecorder recorder;
-  std::vector<WeightChanges> finish = {};  ///< what the method did after the last batch
-  std::vector<WeightHash> weights = {};    ///< hashes of the weights without that
-  bool last_is_new = true;                 ///< the last batch is this run's: it has no report of its own
+  std::vector<WeightChanges> finish = {};  ///< the changes that the method made after the last batch
+  std::vector<WeightHash> weights = {};    ///< hashes of the weights before those changes
+  bool last_is_new = true;                 ///< this run edited the last batch, which has no report of its own yet
 };
 
-/// What the batches of a stream made.
+/// The result of a stream.
 struct StreamResult {
-  std::vector<BatchReport> batches = {};                            ///< reports, in the order in which they were edited
-  int64_t resumed_batches = 0;                                      ///< the first ones, which were there
+  std::vector<BatchReport> batches = {};  ///< reports, in the order of editing
+  int64_t resumed_batches = 0;            ///< number of first batches that an earlier run had finished
   std::vector<std::pair<std::string, RoundingLoss>> rounding = {};  ///< losses per edited weight, by name
-  std::optional<StreamRecord> record = {};                          ///< root's, where a history is kept
+  std::optional<StreamRecord> record = {};                          ///< on root, if a history is kept
 };
 
-/// The stream's history with how well the report's requests hold, and earlier ones where they were measured again.
+/// Returns the stream's history with how well the requests of the report hold, and earlier requests if they were
+/// measured again.
 EditHistory measured_history(StreamRecord record, const EditReport& report);
 
-/// The last batch with its own metrics, taken from those of all requests of the report.
+/// Returns the report of the last batch, with its own metrics taken from those of all requests.
 BatchReport measured_last_batch(const EditReport& report);
 
-/// "batch 2/3  4 requests  1.2 s  efficacy_prob 100 %; first batch: ...".
+/// Returns for example "batch 2/3  4 requests  1.2 s  efficacy_prob 100 %; first batch: ...".
 std::string batch_line(const std::vector<BatchReport>& batches, size_t n_batches, std::span<const MetricRow> metrics);
 
 class EditStream {
  public:
-  /// `store`: where root keeps what is finished; null: nowhere, and on other ranks.
+  /// `store`: where root saves finished batches; null on other ranks, or if nothing is saved.
   EditStream(StreamParts parts, StreamStart start, ProgressStore* store, Stopwatch& stopwatch);
 
-  /// Returns the list in which the editor's context notes systems; null where no history is kept.
+  /// Returns the list to which the editor's context adds solved systems; null if no history is kept.
   std::vector<SolvedSystem>* systems() { return recorder_ ? &recorder_->systems() : nullptr; }
 
-  /// Collective: the batches that are left, and what the method does after the last. The model then has the weights
-  /// rounded as they are stored. Once.
+  /// Collective. Edits the remaining batches, and then lets the method finish. Afterwards the model has the weights as
+  /// rounded for storage. Call it only once.
   StreamResult run(const EditContext& context);
 
  private:
@@ -62,8 +63,8 @@ class EditStream {
   Stopwatch& stopwatch_;
   StreamResult result_;
   EditorState state_;
-  std::optional<EditRecorder> recorder_;   ///< root's, where a history is kept
-  std::optional<RecordedBatch> recorded_;  ///< the batch that was edited last, until it is in the history
+  std::optional<EditRecorder> recorder_;   ///< on root, if a history is kept
+  std::optional<RecordedBatch> recorded_;  ///< the batch that was edited last, until it is added to the history
   ProgressStore* store_;
   int64_t n_interrupted_;  ///< StreamStart::n_interrupted
 };

@@ -15,14 +15,15 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// What an editor with these needs takes of one layer's moments.
+/// Returns the cache file that an editor with these needs reads for one layer.
 fs::path cache_file(const StatisticsOptions& options, const EditorNeeds& needs, const std::string& content_key) {
   if (needs.curvature) return spectrum_file(options.cache, content_key);
   return needs.null_space ? null_space_file(options.cache, content_key, *needs.null_space)
                           : factor_file(options.cache, content_key, options.ridge);
 }
 
-/// A text that is read once, however often it is asked for: writing one takes its time.
+/// Wraps a text so that it is read only once, however often it is asked for: the model may have to write it, which
+/// takes long.
 StatisticsText read_once(StatisticsText text) {
   auto read = std::make_shared<std::optional<CorpusTokens>>();
   text.read = [read, first = std::move(text.read)](Communicator& communicator) {

@@ -15,7 +15,7 @@
 namespace lancet {
 namespace {
 
-/// Returns the work of a job whose edits are all there: no values, no solves, no passes over text.
+/// Returns the work of a job whose edits are all stored: no values, no solves, no passes over text.
 Workload restoring(Workload work) {
   work.optimizes_values = false;
   work.backward.reset();
@@ -26,7 +26,7 @@ Workload restoring(Workload work) {
   return without_text(std::move(work));
 }
 
-/// Says of a stream that its drift alarm ended why, and of each request that it did not come to.
+/// Notes in the report why the drift alarm ended the stream, and marks each request that was not edited as skipped.
 void note_stopped(EditReport& report, std::span<const std::vector<int64_t>> batches) {
   int64_t left = 0;
   for (const std::vector<int64_t>& batch : batches.subspan(report.batches.size()))
@@ -42,14 +42,14 @@ void note_stopped(EditReport& report, std::span<const std::vector<int64_t>> batc
           "continue_from goes on"));
 }
 
-/// Warns where the alarm was set off and the stream went on, or at its last batch.
+/// Warns if the drift alarm went off but did not stop the stream (`action: warn`, or the last batch).
 void warn_of_drift(EditReport& report, const std::optional<DriftAlarm>& alarm) {
   const std::optional<Drift> drift = alarm && report.stopped.empty() ? drift_of(*alarm, report.batches) : std::nullopt;
   if (drift && drift->is_too_far)
     report.outcome.warnings.push_back(cat("after batch ", drift->batches, ": ", drift_text(*alarm, *drift)));
 }
 
-/// The batches that stand, and those that were undone.
+/// Notes the batches whose edits are in the weights, and those that were taken back.
 void note_journal(const Journal& journal, EditReport& report) {
   for (const BatchEntry& batch : journal.batches())
     report.journal.push_back({batch.when, journal.settings()[batch.setting].method, batch.edits.size()});
@@ -72,8 +72,8 @@ MethodRun::MethodRun(const JobConfig& job, EditInputs& inputs, Communicator& ran
   if (needs_moments(output_) && !job.statistics)
     throw ConfigError(cat("output.rounding: it goes by statistics, and ", job.method,
                           " needs none by itself: expected a section statistics, or output.rounding: nearest"));
-  std::vector<std::string> assumptions;  // the tokenizer leaves few, which lancet plan shows
-  // before the statistics' text is read: requests that cannot be placed fail here
+  std::vector<std::string> assumptions;  // few remain, because the tokenizer is there; `lancet plan` shows them
+  // before the text of the statistics is read, so that requests that cannot be placed fail early
   work_ = edit_work(job, inputs.files.config, {inputs.files.tokenizer.get(), inputs.requests, inputs.plan.size()},
                     assumptions);
   if (kind_ == MethodWork::kEdits) check_old_answers(inputs.requests, *editor_);
@@ -93,7 +93,7 @@ MethodRun::MethodRun(const JobConfig& job, EditInputs& inputs, Communicator& ran
 }
 
 void MethodRun::look_into_cache() {
-  // moments themselves are kept apart from what solves need
+  // covariances are cached in other files than what solves need
   if (!prepared_->statistics || prepared_->is_ready || needs_moments(output_)) return;
   if (!job_.statistics->takes_text()) return;
   std::vector<int64_t> is_there;
@@ -117,7 +117,7 @@ void MethodRun::prepare(const CausalLM& model) {
   stopwatch_.lap("statistics");
 }
 
-/// What is known of the edit before it begins.
+/// Fills in what is known about the edit before it begins.
 EditReport MethodRun::described() const {
   EditReport report;
   report.requests = inputs_.requests;
@@ -158,7 +158,7 @@ StreamParts MethodRun::parts_of(CausalLM& model, WeightTransaction& transaction,
           .chosen = chosen};
 }
 
-/// Collective: the start after the edits that stand, those of the job that this one goes on from among them.
+/// Collective. Returns the start after all earlier edits, including those of the job that this one continues.
 StreamStart MethodRun::first_start(const StreamParts& parts, Start& start) const {
   if (start.after) return after_standing(parts, std::move(*start.after));
   if (!job_.continue_from) return after_nothing(parts);
@@ -213,7 +213,7 @@ EditedMethod MethodRun::edit(CausalLM& model, WeightTransaction& transaction, St
   return edited;
 }
 
-/// Adds what follows from the measure: the last batch's metrics, verdicts, warnings.
+/// Adds what follows from the measure: the metrics of the last batch, verdicts, warnings.
 void MethodRun::judge(EditReport& report) const {
   report.batches.back() = measured_last_batch(report);
   warn_of_drift(report, job_.schedule.drift_alarm);
@@ -242,13 +242,14 @@ RecordedSetting MethodRun::recorded_setting() const {
                       .version = kVersion}};
 }
 
-/// Collective. Where they are measured again, on every rank; else none.
+/// Collective. Returns the earlier requests on every rank if they are measured again, else none.
 std::vector<EditRequest> MethodRun::standing_requests(const Start& start) const {
   if (!job_.evaluation.standing) return {};
   return start.after ? start.after->journal().requests() : earlier_requests();
 }
 
-/// Collective. On every rank, where they are measured or their keys are part of what weights are written by; else none.
+/// Collective. Returns the earlier requests on every rank if they are measured, or if their keys determine how weights
+/// are rounded; else none.
 std::vector<EditRequest> MethodRun::earlier_requests() const {
   if (!job_.continue_from || !(needs_moments(output_) || job_.evaluation.standing)) return {};
   std::vector<std::string> lines;
@@ -259,7 +260,8 @@ std::vector<EditRequest> MethodRun::earlier_requests() const {
   return requests;
 }
 
-/// Everything but the requests and the options that a value depends on: config.json too says what the weights compute.
+/// Hashes everything that a value depends on except the requests and the options. It includes config.json, which
+/// determines what the weights compute.
 std::string MethodRun::model_key() const {
   ContentHash hash;
   hash.add(inputs_.base_hash).add(inputs_.files.checkpoint.config_text()).add(inputs_.model_dtype);
@@ -267,7 +269,7 @@ std::string MethodRun::model_key() const {
   return hash.hex();
 }
 
-/// Everything that a batch's outcome and metrics depend on but its requests and those before it.
+/// Hashes everything that a batch's result and metrics depend on, except its own requests and the batches before it.
 std::string MethodRun::setting_key(int64_t earlier_edits, WeightTransaction& transaction) const {
   ContentHash hash;
   hash.add(model_key()).add(editor_options(job_)).add(transaction.changes_key()).add(earlier_edits);

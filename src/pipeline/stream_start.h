@@ -1,5 +1,5 @@
-// Where a stream of batches begins: after the edits that stand, and after those of its own batches that are done.
-// Defined in earlier_output.cpp.
+// The start of a stream of batches: after earlier edits, and after those of its own batches that are finished. Defined
+// in earlier_output.cpp.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,7 @@
 
 namespace lancet {
 
-/// What a stream works with and for; all of it outlives the stream.
+/// What a stream works with. All of it must outlive the stream.
 struct StreamParts {
   const JobConfig& job;
   const Editor& editor;
@@ -22,35 +22,36 @@ struct StreamParts {
   WeightTransaction& transaction;
   Communicator& ranks;
   OutputForm& form;
-  std::vector<std::vector<int64_t>> batches;     ///< requests of each
-  std::vector<EditRequest> earlier = {};         ///< edited by the jobs that this one goes on from
+  std::vector<std::vector<int64_t>> batches;     ///< indices of the requests of each batch
+  std::vector<EditRequest> earlier = {};         ///< requests that the continued jobs edited
   std::optional<RecordedSetting> recorded = {};  ///< nullopt: no history is kept
-  std::vector<ChosenOption> chosen = {};         ///< options that are `auto` and were found before the first batch
+  std::vector<ChosenOption> chosen = {};         ///< `auto` options whose values were found before the first batch
 };
 
-/// The place of a stream before its next batch. after_batches() and after_interrupted() take such a start and give the
-/// one after what is done, so a stream cannot begin twice, or in another order.
+/// The state of a stream before its next batch. after_batches() and after_interrupted() take a start and return the
+/// start after the finished batches, so a stream cannot begin twice, or in another order.
 struct StreamStart {
-  EditorState state;                        ///< what the editor carries from batch to batch
-  std::optional<EditHistory> history = {};  ///< root's, where one is kept: of all edits so far; nullopt: there are none
-  std::vector<BatchReport> batches = {};    ///< reports of the job's first batches, which are done
-  int64_t n_interrupted = 0;                ///< the last of them, which an interrupted run left
+  EditorState state;  ///< the editor's state, which passes from batch to batch
+  std::optional<EditHistory> history =
+      {};  ///< on root: the history of all edits so far, if one is kept; nullopt: there are no edits
+  std::vector<BatchReport> batches = {};  ///< reports of the first batches, which are finished
+  int64_t n_interrupted = 0;              ///< how many of those an interrupted run edited
 };
 
 /// Begins on the unedited model.
 StreamStart after_nothing(const StreamParts& parts);
 
-/// Collective: begins after the edits of another output, root's, whose changes the transaction gets; the other ranks
-/// give none.
+/// Collective. Begins after the edits of another output, which root gives (the other ranks give none). The transaction
+/// gets their changes.
 StreamStart after_output(const StreamParts& parts, std::optional<EditHistory> earlier);
 
-/// Begins after edits whose changes the transaction has; of one process.
+/// Begins after edits whose changes are already in the transaction. For one process.
 StreamStart after_standing(const StreamParts& parts, EditHistory earlier);
 
-/// Collective: goes on after the first batches as they are in `done`, root's. Nothing: none are done.
+/// Collective. Continues after the first batches, which `done` (on root) has; nullopt: none is finished.
 StreamStart after_batches(const StreamParts& parts, StreamStart start, std::optional<EditProgress> done);
 
-/// Collective: goes on after the batches that an interrupted run left in the store, which root has.
+/// Collective. Continues after the batches that an interrupted run left in the store, which root has.
 StreamStart after_interrupted(const StreamParts& parts, StreamStart start, ProgressStore* store);
 
 }  // namespace lancet

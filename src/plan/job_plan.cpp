@@ -22,18 +22,17 @@ std::string name_of(at::Device device, int64_t rank) {
 
 std::string size_text(int64_t bytes) { return binary_bytes_text(static_cast<uint64_t>(bytes)); }
 
-/// Layers of each device, in the order of the devices: ends[k] is the first layer that is not device k's or an earlier
-/// one's.
+/// The split of layers over devices: ends[k] is the first layer after those of device k and of all earlier devices.
 using Ends = std::vector<int64_t>;
 
 enum class HostUse { kSpare, kLikeOthers };
-/// What is made small, after the layers on a spare host.
+/// What the search minimises, after the number of layers on a spare host.
 enum class Aim { kMost, kSquares };
 
-/// The best split by dynamic programming over (devices, layers).
+/// Finds the best split by dynamic programming over (devices, layers).
 class SplitSearch {
  public:
-  /// Cost of layers begin..end-1 on a device; nullopt: impossible.
+  /// Returns the cost of layers begin..end-1 on a device; nullopt if this is impossible.
   using StageCost = std::function<std::optional<double>(const DeviceBudget&, LayerRange)>;
 
   SplitSearch(int64_t n_layers, std::span<const DeviceBudget> devices, HostUse host)
@@ -42,8 +41,8 @@ class SplitSearch {
                      std::any_of(devices.begin(), devices.end(), [](const DeviceBudget& d) { return !d.is_host(); });
   }
 
-  /// The least of the most expensive stage; of the splits that reach it the one with the evenest numbers of layers,
-  /// relative to the devices' budgets.
+  /// Returns a split with the smallest cost of its most expensive stage. Among such splits it is the one whose numbers
+  /// of layers, relative to the devices' budgets, are most even.
   std::optional<Ends> run(const StageCost& cost) const {
     const std::optional<Found> least = search(Aim::kMost, cost);
     if (!least) return std::nullopt;
@@ -87,7 +86,7 @@ class SplitSearch {
     return found;
   }
 
-  /// Every stage of device `from.first` that begins at layer `from.second`.
+  /// Extends the search by every stage of device `from.first` that begins at layer `from.second`.
   void extend(Aim aim, const StageCost& cost, std::pair<size_t, size_t> from,
               std::vector<std::vector<Best>>& best) const {
     const auto [k, begin] = from;
@@ -96,7 +95,7 @@ class SplitSearch {
     for (size_t end = begin; end < best[k].size(); ++end) {
       const LayerRange layers{static_cast<int64_t>(begin), static_cast<int64_t>(end)};
       const std::optional<double> c = end == begin ? std::optional(0.0) : cost(device, layers);
-      if (!c) break;  // more layers need more
+      if (!c) break;  // more layers need even more
       Best reached{true, before.host_layers, before.value, begin};
       if (is_spare(device))
         reached.host_layers += layers.end - layers.begin;
@@ -123,7 +122,7 @@ Placement place(const Ends& ends, std::span<const DeviceBudget> devices, const W
   return placement;
 }
 
-/// Graphs need all that a step runs on one GPU.
+/// Whether the placement allows the requested launch of steps: graphs need everything that a step runs on one GPU.
 bool suits_launch(const Workload& work, const Placement& placement) {
   return !work.optimizes_values || work.step_launch != LaunchMode::kGraph ||
          graph_problem(placement, work.steps_from).empty();
@@ -139,7 +138,7 @@ int64_t batches_under_way(const Workload& work, const Placement& placement) {
   return placement.is_host_only() ? work.host_threads : placement.batches_under_way();
 }
 
-/// What the host may be filled with, where no stage is there.
+/// Returns how much of the host may be used if no stage is there.
 std::optional<int64_t> host_budget(const Workload& work, const DeviceChoice& choice, const Placement& placement) {
   const auto is_host = [](const auto& part) { return part.device == Placement::host(); };
   if (work.solve_on != SolveOn::kHost || std::ranges::any_of(placement.stages(), is_host)) return std::nullopt;
@@ -147,7 +146,7 @@ std::optional<int64_t> host_budget(const Workload& work, const DeviceChoice& cho
   return named != choice.devices.end() ? named->bytes : choice.host_bytes;
 }
 
-/// Plans with the work's solves where it says: on devices, if that is kAuto.
+/// Plans with the solves where the work says; on devices if it says kAuto.
 JobPlan plan_stages(const ModelConfig& config, const Workload& work, const DeviceChoice& choice, Balance balance) {
   const std::vector<DeviceBudget>& devices = choice.devices;
   if (devices.empty()) throw PlacementError("run.devices: no device to place the model on");
@@ -155,7 +154,7 @@ JobPlan plan_stages(const ModelConfig& config, const Workload& work, const Devic
   const bool host_only = n_devices == 1 && devices[0].is_host();
   const int64_t asked = work.value_batch > 0 ? std::min(work.value_batch, work.together()) : 1;
   const Batching least{std::max<int64_t>(1, asked), host_only ? work.host_threads : n_devices};
-  std::map<std::tuple<at::DeviceType, int64_t, int64_t>, int64_t> totals;  // devices of one type hold the same
+  std::map<std::tuple<at::DeviceType, int64_t, int64_t>, int64_t> totals;  // devices of one type need the same memory
   const auto share = [&](const DeviceBudget& device, LayerRange layers) {
     const auto [at, is_new] = totals.try_emplace({device.device.type(), layers.begin, layers.end}, 0);
     if (is_new) at->second = estimate_stage(config, work, {device.device, layers.begin, layers.end}, least).total();
@@ -170,7 +169,7 @@ JobPlan plan_stages(const ModelConfig& config, const Workload& work, const Devic
     return balance == Balance::kMemory ? used : estimate_time(config, work, layers) / device.speed;
   };
   std::optional<Ends> ends = SplitSearch(config.n_layers, devices, HostUse::kSpare).run(fitting);
-  // What is refused is shown as even as can be.
+  // a plan that is refused is shown with the most even split
   if (!ends) ends = SplitSearch(config.n_layers, devices, HostUse::kLikeOthers).run(by_memory);
   JobPlan plan{.placement = place(*ends, devices, work), .stages = {}, .idle = {}};
   Placement& placement = plan.placement;
@@ -213,7 +212,7 @@ JobPlan plan_stages(const ModelConfig& config, const Workload& work, const Devic
   return plan;
 }
 
-/// Plans on as many of the first devices as the choice says.
+/// Plans with as many of the first devices as the choice says.
 JobPlan plan_devices(const ModelConfig& config, const Workload& work, const DeviceChoice& choice, Balance balance) {
   if (choice.first_if_enough && choice.devices.size() > 1) {
     DeviceChoice alone = choice;
@@ -231,7 +230,7 @@ int64_t layers_on_host(const JobPlan& plan) {
   return layers;
 }
 
-/// The only place that decides where solves lie.
+/// Only this function decides where solves are.
 JobPlan plan_solves(const ModelConfig& config, const Workload& work, const DeviceChoice& choice, Balance balance) {
   JobPlan plan = plan_devices(config, work, choice, balance);
   const bool has_solves = !work.edited_layers.empty() || !work.statistics_layers.empty();
@@ -240,12 +239,12 @@ JobPlan plan_solves(const ModelConfig& config, const Workload& work, const Devic
   Workload on_host = work;
   on_host.solve_on = SolveOn::kHost;
   JobPlan other = plan_devices(config, on_host, choice, balance);
-  // What is refused either way is shown as near to what there is as it can be.
+  // if both plans are refused, the one that comes nearer to the available memory is shown
   const bool is_better = !plan.fits() || layers_on_host(other) < layers_on_host(plan);
   return is_better && (other.fits() || !plan.fits()) ? other : plan;
 }
 
-/// Empty: that would not do.
+/// Returns an empty text if this would not help.
 std::string remedy_of_layers_on_host(const ModelConfig& config, const Workload& work, const DeviceChoice& choice,
                                      Balance balance) {
   std::vector<DeviceBudget> with_host;
@@ -305,7 +304,7 @@ std::vector<std::string> find_remedies(const ModelConfig& config, const Workload
       break;
     }
   }
-  // Devices like the last accelerator, and the CPU.
+  // tries more devices like the last accelerator, and the CPU
   std::vector<DeviceBudget> more(devices.begin(), devices.end());
   const auto last = std::find_if(more.rbegin(), more.rend(), [](const DeviceBudget& d) { return !d.is_host(); });
   if (last != more.rend()) {

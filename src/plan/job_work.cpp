@@ -1,4 +1,4 @@
-// What a job's options and texts say about the memory and time it takes.
+// Computes the work of a job, which determines its memory and time, from its options and texts.
 #include <ATen/Parallel.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 namespace lancet {
 namespace {
 
-/// Shape that is assumed of requests whose texts are not known, and of contexts that are not generated yet.
+/// The shape that is assumed for requests with unknown texts, and for contexts that are not generated yet.
 constexpr ValueShape kAssumedPrompt{
     .contexts = 6, .row_tokens = 20, .prefix_tokens = 12, .suffix_tokens = 8, .target_tokens = 4, .drift_rows = 1};
 constexpr int64_t kAssumedRequests = 100, kAssumedProbesPerRequest = 14, kAssumedContextTokens = 12,
@@ -52,7 +52,7 @@ void add_statistics(const JobConfig& job, const Editor& editor, const ModelConfi
   work.samples_text = job.statistics->from == StatisticsFrom::kSelf;
 }
 
-/// Returns the shape for methods without subject: one row of a request, the target after the prompt.
+/// Returns the shape for methods without a subject: one row for each request, with the target after the prompt.
 ValueShape training_shape(std::span<const TokenizedRequest> requests) {
   ValueShape shape;
   for (const TokenizedRequest& request : requests) {
@@ -69,8 +69,8 @@ void add_schedule(const JobConfig& job, const ModelConfig& config, Workload& wor
   work.history_keys = std::min(history_keys(job, work.requests), 2 * config.largest_keys().size());
 }
 
-/// A request has a column of each change, and a key that later batches hold, for each of its chunks; and the keys of
-/// its other tokens are held within its batch.
+/// With chunks, a request has a column in each change, and a key for later batches, for each of its chunks. The keys of
+/// its other tokens are kept in place within its batch.
 void add_chunks(std::span<const PreparedRequest> chunks, Workload& work) {
   int64_t most_chunks = 1;
   for (const PreparedRequest& chunk : chunks) most_chunks = std::max(most_chunks, chunk.chunk + 1);
@@ -79,11 +79,12 @@ void add_chunks(std::span<const PreparedRequest> chunks, Workload& work) {
   work.history_keys = work.history_keys * most_chunks + in_a_batch * (work.values.row_tokens + 1);
 }
 
-/// Contexts that stand around every prompt make rows longer.
+/// Adds the contexts around every prompt, which make rows longer.
 void add_contexts(const ContextOptions& contexts, ValueShape& shape) {
   const bool has_chat = !contexts.chat.empty();
   if (!contexts.templates.empty() || (contexts.generate == 0 && !has_chat)) return;
-  const int64_t before = std::max(contexts.length + 2, has_chat ? kAssumedChatTokens : 0);  // ". " after generated ones
+  // generated contexts end in ". "
+  const int64_t before = std::max(contexts.length + 2, has_chat ? kAssumedChatTokens : 0);
   const int64_t after = has_chat ? kAssumedAnswerTokens : 0;
   shape.contexts = contexts.generate + 1 + (has_chat ? 1 : 0);
   shape.row_tokens += before + after;
@@ -163,7 +164,7 @@ Workload edit_work(const JobConfig& job, const ModelConfig& config, const WorkTe
   work.backward = editor.needs().backward;
   if (const ValueOptions* values = editor.values()) {
     work.optimizes_values = work.requests > 0;
-    // what lies below is run once: for some sites and families the edited layer does not
+    // the layers below are run once; for some sites and families this does not include the edited layer
     if (const std::vector<int64_t> layers = editor.value_layers(config); !layers.empty()) {
       work.steps_from = *std::ranges::min_element(layers);
       work.values_at = first_step_layer(config, values->site, work.steps_from) - 1;
@@ -188,7 +189,7 @@ Workload united(const Workload& one, const Workload& other) {
     layers.insert(b.begin(), b.end());
     return std::vector<int64_t>(layers.begin(), layers.end());
   };
-  // 0: as many as there are
+  // 0 means all requests
   const auto larger = [](int64_t a, int64_t b) { return a > 0 && b > 0 ? std::max(a, b) : 0; };
   Workload work = one;
   work.batch = larger(one.batch, other.batch);
@@ -215,7 +216,7 @@ Workload united(const Workload& one, const Workload& other) {
     work.steps_from = other.steps_from;
     work.value_batch = other.value_batch;
   } else {
-    work.values_at = std::min(one.value_layer(), other.value_layer());  // more layers are above it
+    work.values_at = std::min(one.value_layer(), other.value_layer());  // more layers are above the lower one
     work.steps_from = std::min(one.steps_from, other.steps_from);
     const auto raise = [&](int64_t ValueShape::*size) {
       work.values.*size = std::max(one.values.*size, other.values.*size);

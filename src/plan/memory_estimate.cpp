@@ -23,13 +23,13 @@ int64_t count_in(const std::vector<int64_t>& layers, const Stage& stage) {
                        [&](int64_t layer) { return layer >= stage.begin && layer < stage.end; });
 }
 
-/// Counts those of `layers` whose second moments, solves and exact weights lie on the stage's device.
+/// Counts those of `layers` whose second moments, solves and exact weights are on the stage's device.
 int64_t count_solved(const std::vector<int64_t>& layers, const Workload& work, const Stage& stage) {
   if (work.solve_on != SolveOn::kHost) return count_in(layers, stage);
   return stage.device == Placement::host() ? static_cast<int64_t>(layers.size()) : 0;
 }
 
-/// Returns the bytes of a pass, with what products take there.
+/// Returns the bytes of a pass, with the memory that products need.
 int64_t pass_bytes(const ModelConfig& config, const Stage& stage, const PassShape& pass) {
   return layer_pass_bytes(config, pass) + layer_product_bytes(config, stage, pass.dtype, pass.tokens);
 }
@@ -46,16 +46,17 @@ int64_t forward_bytes(const ModelConfig& config, const Workload& work, const Sta
 
 bool has_head(const ModelConfig& config, const Stage& stage) { return stage.end == config.n_layers; }
 
-/// Rows of `row_tokens` in all, with the keys and values of all their tokens; logits of every row.
+/// Returns the bytes for rows of `row_tokens` tokens in total, with the keys and values of all tokens, and the logits
+/// of every row.
 int64_t generate_bytes(const ModelConfig& config, const Workload& work, const Stage& stage,
                        const GenerationSize& size) {
   const int64_t caches = std::max(key_value_bytes(config, work.dtype, size.rows * size.row_tokens),
-                                  3 * size.rows * mixer_state_bytes(config, work.dtype));  // before, behind, moved
-  // Prompts, filled up to one length, run through a mixer together.
+                                  3 * size.rows * mixer_state_bytes(config, work.dtype));  // before, after, and moved
+  // prompts are padded to the same length and run through a mixer together
   const int64_t tokens = size.rows * size.prompt_tokens;
   const int64_t mixer = mixer_bytes(config, work.dtype, tokens, size.prompt_tokens).working +
                         3 * tokens * config.d_model * element_bytes(work);
-  // Of one layer's keys, those of rows that take the places of others are copied: of half the rows at most.
+  // when rows take the places of others, at most half of one layer's keys are copied
   int64_t bytes = stage.layers() * caches + caches / 4 +
                   std::max(forward_bytes(config, work, stage, tokens, size.prompt_tokens), mixer);
   if (has_head(config, stage))
@@ -66,7 +67,7 @@ int64_t generate_bytes(const ModelConfig& config, const Workload& work, const St
 int64_t evaluate_bytes(const ModelConfig& config, const Workload& work, const Stage& stage, int64_t under_way) {
   const ScoringSize& size = work.evaluation.scoring;
   const int64_t hidden = size.pack_tokens * config.d_model * element_bytes(work);
-  // With the last stage's output, and the hidden states that stand at its door.
+  // with the output of the last stage, and the hidden states that wait for this stage
   int64_t bytes =
       2 * hidden +
       pass_bytes(config, stage,
@@ -95,8 +96,8 @@ int64_t evaluate_bytes(const ModelConfig& config, const Workload& work, const St
   return bytes + stage.layers() * kept;
 }
 
-/// Estimates what moments of gradients take: their sums, and a chunk's pass with what its backward pass reads; or the
-/// eigenvectors of one layer's keys, beside the moments and the solver's copies.
+/// Estimates the memory for moments of gradients. It is either their sums and a chunk's pass with what its backward
+/// pass reads, or the eigenvectors of one layer's keys, the moments, and the solver's copies.
 int64_t gradients_bytes(const ModelConfig& config, const Workload& work, const Stage& stage) {
   const int64_t d = config.d_model, first = work.statistics_layers.front();
   const int64_t sums = count_solved(work.statistics_layers, work, stage);
@@ -122,7 +123,7 @@ int64_t statistics_bytes(const ModelConfig& config, const Workload& work, const 
   const int64_t chunk = work.statistics_chunk > 0 ? work.statistics_chunk : statistics_chunk_tokens(config, work.dtype);
   const int64_t tokens = std::min(work.statistics_tokens, std::max(chunk, work.document_tokens));
   const GramScratch products = gram_scratch_bytes(keys.width, tokens, work.dtype);
-  const int64_t held = sums * matrix + (sums > layers ? products.panel : 0);  // one comes from a device
+  const int64_t held = sums * matrix + (sums > layers ? products.panel : 0);  // one sum comes from another device
   if (stage.layers() == 0 || stage.begin > work.statistics_layers.back()) return std::max(factor, held);
   const int64_t scores = packed_score_tokens(config, stage.device, work.dtype, work.document_tokens);
   const int64_t pass = pass_bytes(config, stage, {work.dtype, tokens, scores});
@@ -131,8 +132,8 @@ int64_t statistics_bytes(const ModelConfig& config, const Workload& work, const 
   return held + std::max(pass, at_key + products.factors + products.panel);
 }
 
-/// Estimates what quant/pack.h takes for one edited weight at a time: the weight's numbers, H, and the moments that H
-/// is made of.
+/// Estimates the memory of quant/pack.h for one edited weight at a time: the weight's numbers, H, and the moments from
+/// which H is made.
 int64_t packing_again_bytes(const ModelConfig& config, const Workload& work) {
   if (work.packing == Packing::kNone) return 0;
   const KeyShape shape = config.largest_keys();
@@ -140,8 +141,9 @@ int64_t packing_again_bytes(const ModelConfig& config, const Workload& work) {
   return 30 * config.d_model * shape.size() + of_importance;
 }
 
-/// Estimates one layer at a time: the sums of its matrices' inputs beside a chunk's pass, or beside one matrix that is
-/// packed (quant/pack.h: 30 bytes a number and 16 a number of H, which is another 8), in full precision.
+/// Estimates the memory for one layer at a time in full precision: the sums of its matrices' inputs, and either a
+/// chunk's pass, or one matrix that is packed (quant/pack.h: 30 bytes for each number of the matrix, 16 for each of H,
+/// and another 8 for H itself).
 int64_t packing_bytes(const ModelConfig& config, const Workload& work, const Stage& stage) {
   if (!work.packs_layers) return 0;
   const auto square = [](int64_t size) { return size * size; };
@@ -173,7 +175,7 @@ int64_t packing_bytes(const ModelConfig& config, const Workload& work, const Sta
   return most;
 }
 
-/// A stage's part of a solve: what its layers' keys are read with, and what is computed of them where it solves.
+/// Estimates a stage's part of a solve: the passes that read its layers' keys, and the results if it solves.
 int64_t solve_bytes(const ModelConfig& config, const Workload& work, const Stage& stage) {
   if (work.edited_layers.empty()) return 0;
   const bool solves = count_solved(work.edited_layers, work, stage) > 0;
@@ -202,16 +204,16 @@ int64_t solve_bytes(const ModelConfig& config, const Workload& work, const Stage
   return kept + 8 * m * f + std::max({key_pass + keys, factor + std::max(systems, change), rounding});
 }
 
-/// Estimates what methods that train take beside the passes: changes under way, or what is captured of tokens.
+/// Estimates the additional memory of methods that train: the current changes, or what is captured of tokens.
 int64_t trained_bytes(const ModelConfig& config, const Workload& work, const Stage& stage) {
   const int64_t d = config.d_model, f = config.largest_keys().size(), tokens = work.together() * work.values.row_tokens;
   const int64_t weights = count_in(work.edited_layers, stage), solved = count_solved(work.edited_layers, work, stage);
   if (work.backward->trains_dense) {
-    // Each change, its moments and its gradient, with the weight; copies of one in the update. Where it solves
-    // elsewhere, the changes go there.
+    // Each change has its moments and its gradient, and the weight; the update copies one of them. If the solve device
+    // is another one, the changes go there.
     const int64_t arrived = std::max<int64_t>(0, solved - weights);
-    // The bases of each weight and what is allowed in them; and, where they are made, spectra, one of the moments that
-    // others joined, and all products of eigenvalues in order.
+    // The bases of each weight, and the products that they allow; and, when they are made, the spectra, one of the
+    // moments with further tokens, and all products of eigenvalues in order.
     int64_t projections = 0;
     if (work.backward->projects) {
       const int64_t moments = config.largest_keys().moments();
@@ -220,7 +222,7 @@ int64_t trained_bytes(const ModelConfig& config, const Workload& work, const Sta
     }
     return projections + ((weights > 0 ? 4 * weights + 3 : 0) + arrived) * precise_bytes(work.dtype) * d * f;
   }
-  // Inputs and gradients in f64, of each weight as gathered, of one also normalised; its system.
+  // Inputs and gradients in f64: of each weight as gathered, of one weight also normalised, and its system.
   const int64_t whitening = work.backward->whitens ? 8 * 8 * d * d : 0;
   if (solved > 0) return whitening + 8 * tokens * ((solved + 3) * (d + f) + 2 * tokens);
   const int64_t together = std::min(work.backward->batch, work.together()) * work.values.row_tokens;
@@ -230,7 +232,7 @@ int64_t trained_bytes(const ModelConfig& config, const Workload& work, const Sta
 int64_t training_bytes(const ModelConfig& config, const Workload& work, const Stage& stage) {
   if (!work.backward) return 0;
   if (stage.layers() == 0) return trained_bytes(config, work, stage);
-  // A pass keeps what one of value optimisation does whose every token is after the lookup token.
+  // A pass keeps as much as one of value optimisation in which every token is after the lookup token.
   const int64_t row_tokens = work.values.row_tokens, tokens = work.together() * row_tokens;
   const ValueShape shape{
       .row_tokens = row_tokens, .suffix_tokens = row_tokens, .target_tokens = work.values.target_tokens};
@@ -254,7 +256,7 @@ SolveMatrices solve_matrices(const ModelConfig& config, const Workload& work, co
 
 int64_t matrices_with_room(const StageEstimate& estimate, SolveMatrices wanted) {
   if (wanted.count == 0) return 0;
-  // value_step_tokens() leaves a tenth of the room
+  // value_step_tokens() leaves a tenth of the memory free
   const int64_t values = (estimate.value_activations + estimate.value_prefix) / 9 * 10 + 100;
   const int64_t work = std::max({estimate.evaluate, values, estimate.training, estimate.statistics, estimate.solve});
   const int64_t left = estimate.budget - estimate.weights - estimate.edited - estimate.unpacked - work;
@@ -264,11 +266,10 @@ int64_t matrices_with_room(const StageEstimate& estimate, SolveMatrices wanted) 
 StageEstimate estimate_stage(const ModelConfig& config, const Workload& work, const Stage& stage, Batching batching) {
   StageEstimate estimate{.stage = stage};
   const int64_t edited = count_solved(work.edited_layers, work, stage), d_key = config.largest_keys().size();
-  // The master, and the new version or, where it solves elsewhere, the unedited one.
+  // The exact weight, and either its new version or, if the solve device is another one, the unedited weight.
   estimate.edited = edited * config.d_model * d_key * (precise_bytes(work.dtype) + element_bytes(work)) +
                     edited * 8 * work.requests * work.changes * (config.d_model + d_key);
-  // An editor's state lies on the host, and so do edited weights as they are stored where the model runs in another
-  // type.
+  // The host has the editor's state, and the edited weights in their stored type if the model runs in another type.
   if (stage.device == Placement::host()) {
     estimate.edited += edited * 8 * work.history_keys * d_key;
     if (to_scalar_type(config.dtype) != work.dtype)
@@ -285,7 +286,7 @@ StageEstimate estimate_stage(const ModelConfig& config, const Workload& work, co
   estimate.weights = weight_bytes(config, layers, work.dtype, work.quantise_rule);
   const UnpackingBytes quantised = unpacking_bytes(config, layers, work.dtype, work.quantise_rule, stage.device);
   estimate.loading = quantised.loading;
-  // each batch under way may be at a product
+  // each of the running batches may be at a product
   estimate.unpacked =
       quantised.unpacked * std::clamp<int64_t>(batching.under_way, 1, std::max<int64_t>(1, work.requests));
   estimate.evaluate = evaluate_bytes(config, work, stage, batching.under_way);
@@ -309,13 +310,13 @@ double estimate_time(const ModelConfig& config, const Workload& work, LayerRange
   const int64_t last_statistics = work.statistics_layers.empty() ? -1 : work.statistics_layers.back();
   const double between = times(work.measured_between) / std::max(1.0, times(work.requests));
   const double evaluations = work.edited_layers.empty() ? 1 : 2 + between;
-  double tokens = 0;  // through one layer
+  double tokens = 0;  // tokens through one layer
   for (int64_t layer = layers.begin; layer < layers.end; ++layer) {
     tokens += evaluations * static_cast<double>(work.evaluation.scoring.tokens);
     if (layer <= last_statistics) tokens += static_cast<double>(work.statistics_tokens);
     if (!work.optimizes_values) continue;
-    // Backward passes give no gradients to weights: they cost what forward passes do. For the keys what lies below
-    // the edited layers is run once, and each edited layer before and after it is changed.
+    // Backward passes give no gradients to weights, so they cost as much as forward passes. For the keys, the layers
+    // below the edited ones are run once, and each edited layer twice: before and after its change.
     if (layer <= last_edited)
       tokens += row_tokens + (layer < work.edited_layers.front() ? 1 : 2) * prefix_tokens;
     else
@@ -366,7 +367,7 @@ std::vector<std::pair<at::Device, int64_t>> room_for_work(const std::vector<Stag
     const auto known = std::ranges::find(room, s.stage.device, [](const auto& entry) { return entry.first; });
     if (known == room.end())
       room.emplace_back(s.stage.device, bytes);
-    else  // another rank's of the same name
+    else  // the device of another rank with the same name
       known->second = std::min(known->second, bytes);
   }
   return room;

@@ -28,7 +28,7 @@ void check_ranks_of(const RunOptions& run, const ModelConfig& config) {
                             " has a recurrent mixer, whose states do not go from rank to rank: expected 1"));
 }
 
-/// This rank's devices, the last of which has the head beside its layers, then the others'.
+/// Returns this rank's devices, of which the last one also has the head, followed by those of the other ranks.
 DeviceChoice choose_over_ranks(const ModelConfig& config, const Workload& work, const RunOptions& run,
                                RankLinks& links) {
   DeviceChoice choice = find_devices(run.devices, run.on_host);
@@ -100,7 +100,7 @@ CausalLM load_replica(const ModelFiles& files, const RunOptions& run, const Work
     RankLinks* links = communicator.model_ranks();
     model.emplace(links != nullptr ? load_over_ranks(files, run, work, *links, kept)
                                    : load_model(files, run, work, kept));
-    files.checkpoint.check_unchanged();  // a hash from before is of what was loaded
+    files.checkpoint.check_unchanged();  // then the hash from before belongs to what was loaded
   });
   return std::move(*model);
 }
@@ -126,7 +126,7 @@ ExitCode run_on_model_ranks(const RunOptions& run, std::span<const std::string> 
       code = work(root);
     } catch (...) {
       end_service(links, static_cast<int64_t>(ExitCode::kInternal));
-      if (links.has_failed()) ranks.barrier();  // throws what failed there
+      if (links.has_failed()) ranks.barrier();  // throws the error of the other rank
       throw;
     }
     end_service(links, static_cast<int64_t>(code));

@@ -10,11 +10,11 @@
 namespace lancet {
 namespace {
 
-constexpr int64_t kFewTokens = 8;        ///< tokens of an answer that shall stay as it was
-constexpr int64_t kLongestAnswer = 256;  ///< tokens
+constexpr int64_t kFewTokens = 8;        ///< tokens of an answer that should stay as it was
+constexpr int64_t kLongestAnswer = 256;  ///< largest number of tokens
 
-/// Tokens that hold the text in any usual vocabulary: byte by byte where it is not ASCII, two letters at least
-/// elsewhere.
+/// Estimates how many tokens the text has at most in a usual vocabulary: one for each byte that is not ASCII, and one
+/// for two letters otherwise.
 int64_t tokens_for(const std::string& text) {
   const auto plain =
       std::count_if(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
@@ -22,7 +22,7 @@ int64_t tokens_for(const std::string& text) {
   return std::min(kLongestAnswer, kFewTokens + plain / 2 + other);
 }
 
-/// The text begins with the target, as whole words, in the sense of normalized_answer().
+/// Whether the text begins with the target, as whole words, after normalized_answer().
 bool says(const std::string& text, const std::string& target) {
   const std::string said = normalized_answer(text), wanted = normalized_answer(target);
   return said == wanted || (!wanted.empty() && said.starts_with(wanted + " "));

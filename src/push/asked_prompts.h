@@ -1,4 +1,4 @@
-// Which prompts of an output's edits a server is asked, and how it is asked.
+// Chooses the prompts of an output's edits for a server, and asks the server.
 #pragma once
 
 #include <vector>
@@ -8,21 +8,21 @@
 
 namespace lancet {
 
-/// Edited prompts, paraphrases and neighbours of edits that stand and that no later one replaced; of each at most
-/// `most`, those of the latest edits, a prompt of each edit before a second one of any.
+/// Returns edited prompts, paraphrases and neighbours of active edits that no later edit replaced; at most `most` of
+/// each kind, from the latest edits. Every edit has its first prompt before an edit has a second one.
 std::vector<AskedPrompt> prompts_to_ask(const Journal& journal, int64_t most);
 
-/// Which adapter's answers they are; CompletionQuestion has both names.
+/// The adapter that should answer. CompletionQuestion has both names.
 struct AskedAdapter {
   std::string name = {};
   std::string without = {};
 };
 
-/// What the server writes after each of them, in their order. `stage`: what the progress shows.
+/// Returns what the server writes after each prompt, in their order. `stage`: the stage that progress shows.
 std::vector<std::string> ask_prompts(InferenceServer& server, const std::vector<AskedPrompt>& prompts,
                                      const AskedAdapter& adapter, const std::string& stage);
 
-/// A line for each threshold that was missed.
+/// Returns a line for each threshold that was missed.
 std::vector<std::string> unmet_push_thresholds(const PushJob& job, const std::vector<AskedPrompt>& asked);
 
 }  // namespace lancet

@@ -42,7 +42,8 @@ Journal read_edits(const fs::path& output) {
   return journal;
 }
 
-/// A name that is a path's part, a model's name and a word of a command line alike, and differs with the edits.
+/// Returns a name that can be part of a path, the name of a model and a word of a command line, and that differs for
+/// other edits.
 std::string name_of(const PushJob& job, const Journal& journal) {
   std::string name = sibling_of(job.output, "").filename().string();
   std::replace_if(
@@ -56,8 +57,8 @@ void check_name(const std::string& name) {
     throw ConfigError(cat("--name '", name, "': expected a name without blanks and ':'"));
 }
 
-/// Throws: ConfigError where the server is known to have another model than the one that was edited. Returns what could
-/// not be known.
+/// Throws: ConfigError if the server is known to have another model than the edited one. Returns what could not be
+/// checked.
 std::vector<std::string> check_base(const PushJob& job, const Journal& journal, const ServerFacts& facts) {
   std::vector<std::string> notes;
   std::error_code error;
@@ -111,7 +112,7 @@ class Push {
   }
 
  private:
-  /// What it is called, what it is tried as, what goes for it.
+  /// Plans the adapter's name, the name for the trial, and which adapter it replaces.
   void plan_names() {
     record_.server = job_.access.address.text();
     record_.kind = report_.kind;
@@ -187,10 +188,11 @@ class Push {
                             "of another: --adapter-dir names one, --server-path what the server calls it"));
     if (const LoadedAdapter* there = find_adapter(record_.before, record_.adapter.name);
         there != nullptr && !server_->is_named())
-      record_.adapter.path = there->path;  // as it was named at the server's start
+      record_.adapter.path = there->path;  // the name from the server's start
   }
 
-  /// Loads and asks. The journal says before that something may be loaded, and whatever fails puts the server back.
+  /// Loads the adapter and asks the server. Before this the journal says that something may be loaded. After any
+  /// failure the server is put back.
   void change_server() {
     PushRecord& noted = journal_.add(record_);
     PushJournal::set_state(noted, PushState::kBegun);
@@ -203,7 +205,7 @@ class Push {
       if (const PutBack back = take_back(noted); !back.is_as_before || !report_.unnoted.empty())
         throw ServerError(cat("cancelled; ", told_of(back)));
       throw;
-    } catch (const std::exception& error) {  // of any kind: what is loaded is not left behind for it
+    } catch (const std::exception& error) {  // after any exception, the adapter must not stay loaded
       const Problem problem = problem_of(error);
       const std::string words = cat(problem.message, "; ", told_of(take_back(noted)));
       if (dynamic_cast<const Error*>(&error) == nullptr) throw Error(problem.code, words);
@@ -226,14 +228,14 @@ class Push {
     return report_.unnoted.empty() ? back.words : cat(back.words, "; ", report_.unnoted);
   }
 
-  /// The server is what it is by now: a disk that takes no more is told beside that, not in its place.
+  /// Reports the server's present state. A disk that refuses the journal is reported in addition, not instead.
   void end_with(PushRecord& noted, PushState state) {
     PushJournal::set_state(noted, state);
     record_ = noted;
     try {
       journal_.write();
     } catch (const std::exception& error) {
-      if (state == PushState::kBegun) return;  // as it says
+      if (state == PushState::kBegun) return;  // the journal already says so
       report_.unnoted =
           cat("the journal of pushes says '", push_state_name(PushState::kBegun), "' of '", record_.adapter.name,
               "', not '", push_state_name(state), "', since it could not be written (", problem_of(error).message,
@@ -242,7 +244,7 @@ class Push {
     }
   }
 
-  /// The adapter answers whoever names it, and is asked.
+  /// Loads the adapter under its own name, and asks it.
   void try_it() {
     if (server_->is_named()) server_->load({record_.first_name, record_.adapter.path});
     wait_for(record_.first_name);
@@ -262,7 +264,7 @@ class Push {
     for (size_t i = 0; i < after.size(); ++i) report_.asked[i].after = after[i];
   }
 
-  /// The adapter takes the place of what it replaces, which answered until now.
+  /// Replaces the earlier adapter, which answered until now.
   void give_to_all() {
     if (!server_->is_named()) {
       std::vector<LoadedAdapter> scales{{record_.adapter.name, record_.adapter.path, 1}};
@@ -276,7 +278,7 @@ class Push {
       server_->load({name, record_.adapter.path});
       wait_for(name);
       flush();
-      ask_after(name);  // under a name that was another's: a cache may still have its states
+      ask_after(name);  // the name belonged to another adapter, whose states may still be in a cache
       report_.unmet = unmet_push_thresholds(job_, report_.asked);
       if (!report_.unmet.empty()) return;
       server_->unload(record_.first_name);

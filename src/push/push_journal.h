@@ -1,5 +1,5 @@
-// What was pushed, and where to: a small file beside an output, written before a server is changed and after. It has no
-// token.
+// The list of pushes: a small file beside an output, which is written before a server is changed and afterwards. It has
+// no tokens.
 #pragma once
 
 #include <filesystem>
@@ -12,24 +12,24 @@
 
 namespace lancet {
 
-/// Two pushes of one output at a time are refused by its lock.
+/// Its lock refuses two pushes of one output at the same time.
 inline constexpr OutputKind kPushOutput{"push", "pushes.json", "lancet-pushes-"};
 
 class PushJournal {
  public:
-  /// Reads what is there. Throws: CheckpointError for a file that is damaged or of a later version.
+  /// Reads the existing file. Throws: CheckpointError if it is damaged, or written by a later version.
   explicit PushJournal(const std::filesystem::path& output);
 
   const std::vector<PushRecord>& records() const { return records_; }
-  /// The latest one of the server that is in force or was begun; null: none. `server` empty: of any.
+  /// Returns the latest push to the server that is active or was begun; null if there is none. `server`: empty for any.
   PushRecord* last(const std::string& server);
-  /// The latest under the name that is in force, or was until a later one took its place; null: none.
+  /// Returns the latest push under the name that is active, or was replaced by a later one; null if there is none.
   PushRecord* serving(const std::string& server, const std::string& name);
 
   PushRecord& add(PushRecord record);
-  /// Sets state and time. write() after.
+  /// Sets state and time. Call write() afterwards.
   static void set_state(PushRecord& record, PushState state);
-  /// Throws: CheckpointError when the disk refuses.
+  /// Throws: CheckpointError if the disk refuses.
   void write() const;
 
  private:

@@ -1,4 +1,4 @@
-// What a push, taking it back and the list of pushes are as JSON.
+// Writes a push, its removal and the list of pushes as JSON.
 #include <cmath>
 
 #include "lancet/core/strings.h"

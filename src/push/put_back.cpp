@@ -18,7 +18,7 @@ bool has(const std::vector<LoadedAdapter>& adapters, const LoadedAdapter& wanted
   return std::find(adapters.begin(), adapters.end(), wanted) != adapters.end();
 }
 
-/// Names that a push may have changed.
+/// Returns the names that a push may have changed.
 std::set<std::string> touched(const PushRecord& record) {
   std::set<std::string> names{record.adapter.name, record.first_name};
   if (record.replaced) names.insert(record.replaced->name);
@@ -35,7 +35,7 @@ std::vector<LoadedAdapter> those_of(const std::vector<LoadedAdapter>& adapters, 
 void put_back_named(InferenceServer& server, const std::set<std::string>& names,
                     const std::vector<LoadedAdapter>& before) {
   const std::vector<LoadedAdapter> now = those_of(server.adapters(), names);
-  std::set<std::string> in_the_way;  // another one has the name of what shall come back
+  std::set<std::string> in_the_way;  // names that should come back, but belong to another adapter now
   for (const LoadedAdapter& each : now)
     if (find_adapter(before, each.name) != nullptr && !has(before, each)) in_the_way.insert(each.name);
   for (const std::string& name : in_the_way) server.unload(name);
@@ -73,7 +73,7 @@ PutBack try_to_put_back(InferenceServer& server, const PushRecord& record) {
     put_back(server, record);
     return {true, "the server is as before"};
   } catch (
-      const std::exception& error) {  // of any kind: whoever asks is told of the state, not of the first fault alone
+      const std::exception& error) {  // any exception: the state of the server is reported, not only the first error
     return {false, cat("the server is NOT known to be as before (", problem_of(error).message,
                        "): when it answers again, take '", record.adapter.name, "' back by lancet push --undo")};
   }

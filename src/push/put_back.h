@@ -1,4 +1,4 @@
-// A server as it was before a push.
+// Puts a server back into its state before a push.
 #pragma once
 
 #include "lancet/core/reporter.h"
@@ -6,11 +6,11 @@
 
 namespace lancet {
 
-/// Whether one of the name is there; null: none.
+/// Returns the adapter with that name; null if there is none.
 const LoadedAdapter* find_adapter(const std::vector<LoadedAdapter>& adapters, const std::string& name);
 
-/// What is done on this thread while this lives goes to its end: putting a server back is no part of what was
-/// cancelled.
+/// While this exists, work on this thread cannot be cancelled: putting a server back does not belong to the cancelled
+/// work.
 class Uncancelled final : public Reporter {
  public:
   Uncancelled() : to_(reporter()), scope_(*this) {}
@@ -24,16 +24,16 @@ class Uncancelled final : public Reporter {
   ReporterScope scope_;
 };
 
-/// Takes away what the push brought, and brings what went for it. Other adapters stay as they are by now.
-/// Throws: ServerError, also where the server then does not have what it had.
+/// Removes what the push loaded, and loads what it replaced. Other adapters stay as they are now. Throws: ServerError,
+/// also if the server then lacks something that it had.
 void put_back(InferenceServer& server, const PushRecord& record);
 
-/// What came of trying to put a server back.
+/// The result of trying to put a server back.
 struct PutBack {
   bool is_as_before = false;
   std::string words = {};  ///< "the server is as before", or why it is not
 };
-/// Throws nothing that a server, its words or the memory for them could cause. Nothing cancels it.
+/// Does not throw because of the server, its messages or exhausted memory. Cannot be cancelled.
 PutBack try_to_put_back(InferenceServer& server, const PushRecord& record);
 
 }  // namespace lancet

@@ -1,4 +1,4 @@
-// `lancet eval --server`: the questions of an evaluation, answered by another program's server.
+// `lancet eval --server`: another program's server answers the questions of an evaluation.
 #include "lancet/push/server_eval.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 namespace lancet {
 namespace {
 
-/// What a model's folder says without its weights.
+/// What a model's folder has, without its weights.
 struct ReadModel {
   std::unique_ptr<Tokenizer> tokenizer;
   int64_t max_positions = 0;
@@ -59,7 +59,7 @@ class ServerMeasure {
     return text;
   }
 
-  /// Why the server gives no log-probabilities of prompts; empty: it gives them.
+  /// Returns why the server gives no log-probabilities of prompts; empty if it gives them.
   std::string why_no_scores(const Continuation& asked) {
     try {
       score(asked);
@@ -86,7 +86,7 @@ class ServerMeasure {
   }
 
  private:
-  static constexpr TokenId kAnotherToken = -1;  ///< servers name the likeliest token by its text alone
+  static constexpr TokenId kAnotherToken = -1;  ///< servers name the likeliest token only by its text
 
   InferenceServer& server_;
   std::string adapter_;
@@ -97,7 +97,7 @@ bool samples(const ModelQuestions& questions) {
                      [](const TextQuestion& text) { return text.decoding != Decoding::kGreedy; });
 }
 
-/// The protocols that the server can be measured by; why not by others goes to `not_measured`.
+/// Returns the protocols that can be measured on the server. The reasons against others go to `not_measured`.
 std::vector<std::string> measurable(const JobConfig& job, const ReadModel& model,
                                     const std::vector<EditRequest>& requests, ServerMeasure& measure,
                                     MeasuredServer& told) {

@@ -1,4 +1,4 @@
-// Whole jobs as the program runs them, in an engine without a session.
+// Runs whole jobs as the program does, in an engine without a session.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -27,7 +27,7 @@ namespace {
 namespace nb = nanobind;
 using Json = nlohmann::json;
 
-/// A job that is given whole names its editor, as a file does.
+/// A complete job must name its editor, as in a job file.
 JobConfig parsed_job(const JobText& text, JobPurpose purpose) {
   const CompletedJob completed = completed_job(text, text.file.empty() ? EditorChoice::kOpen : EditorChoice::kNamed);
   JobConfig job = parse_job(completed.tree, completed.source.base, completed.source.name, purpose);
@@ -36,7 +36,7 @@ JobConfig parsed_job(const JobText& text, JobPurpose purpose) {
   return job;
 }
 
-/// report.json.
+/// Returns report.json.
 std::string run_edit(Engine& engine, const JobText& text) {
   std::string json;
   run_on_worker(engine, [&] {
@@ -48,7 +48,7 @@ std::string run_edit(Engine& engine, const JobText& text) {
   return json;
 }
 
-/// audit.json.
+/// Returns audit.json.
 std::string run_erase(Engine& engine, const JobText& text) {
   std::string json;
   run_on_worker(engine, [&] {
@@ -60,7 +60,7 @@ std::string run_erase(Engine& engine, const JobText& text) {
   return json;
 }
 
-/// report.json of an output that `run` makes of others.
+/// Returns report.json of an output that `run` makes from others.
 std::string run_made(Engine& engine, const std::function<MadeOutput()>& run) {
   std::string json;
   run_on_worker(engine, [&] {
@@ -124,7 +124,7 @@ std::string run_merge(Engine& engine, const std::string& text) {
   return run_made(engine, [&] { return run_merge_job(merge, alone()).made; });
 }
 
-/// Records of a request file, each as JSON of the flat format.
+/// Returns the records of a request file, each as JSON in the flat format.
 std::vector<std::string> request_lines(const std::string& path, const std::string& format, int64_t skip,
                                        std::optional<int64_t> limit) {
   const RequestFile file = load_request_file(path, {.range = {.skip = skip, .limit = limit}, .format = format});

@@ -1,4 +1,4 @@
-// Keywords of Python that are declared as options: their declarations, and values held to them.
+// Keywords of Python that are declared options: their declarations, and the check of values.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -30,7 +30,7 @@ std::span<const AnyOption> options_of(const std::string& section) {
   throw ConfigError(cat("section: expected run, editor, generate, adapter or undo, got ", section));
 }
 
-/// What is wrong with a value, given as JSON; empty: nothing.
+/// Returns what is wrong with a value, given as JSON; empty if nothing is.
 std::string option_problem(const std::string& section, const std::string& key, const std::string& json) {
   const std::span<const AnyOption> options = options_of(section);
   const auto found = std::ranges::find(options, key, [](const AnyOption& option) { return base_of(option).key; });

@@ -1,4 +1,4 @@
-// `lancet push` of a folder of edits, in an engine without a session.
+// `lancet push` for a folder of edits, in an engine without a session.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
@@ -21,7 +21,7 @@ ServerAccess access_of(const nlohmann::json& job) {
   return access;
 }
 
-/// The report as JSON. `text`: JSON of a job with every key.
+/// Returns the report as JSON. `text`: JSON of a job with every key.
 std::string run_push(Engine& engine, const std::string& text) {
   std::string json;
   run_on_worker(engine, [&] {
@@ -42,7 +42,7 @@ std::string run_push(Engine& engine, const std::string& text) {
   return json;
 }
 
-/// The record of the push that was taken back, as JSON. `text`: edits, to, token, timeout_s.
+/// Returns the record of the push that was taken back, as JSON. `text`: edits, to, token, timeout_s.
 std::string run_undo_push(Engine& engine, const std::string& text) {
   std::string json;
   run_on_worker(engine, [&] {

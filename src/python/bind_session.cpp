@@ -1,4 +1,4 @@
-// Session as Python's lancet.Session uses it: plain values in, JSON and DLPack capsules out.
+// The session behind Python's lancet.Session: it takes plain values, and returns JSON and DLPack capsules.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -76,7 +76,7 @@ nb::list tensors(Engine& engine) {
   return named;
 }
 
-/// The adapter's report as JSON. `how`: JSON of AdapterSpec.
+/// Returns the adapter's report as JSON. `how`: JSON of AdapterSpec.
 std::string export_adapter(Engine& engine, const std::string& folder, const std::string& how,
                            const std::string& exists) {
   const ConfigTree given = tree_of_json(how);

@@ -1,4 +1,4 @@
-// What completes a job, for Python: published options, and other tools' files of hyper-parameters.
+// For Python: published options, and hyper-parameter files of other tools.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
@@ -17,7 +17,7 @@ namespace {
 namespace nb = nanobind;
 using SetupJson = nlohmann::ordered_json;
 
-/// A scalar as YAML reads it: what is not quoted may be a number, a truth value or nothing.
+/// Returns a scalar as YAML reads it: without quotes it may be a number, a truth value or nothing.
 SetupJson scalar_json(const ConfigTree& tree) {
   if (tree.quoted) return tree.scalar;
   if (tree.scalar == "true" || tree.scalar == "false") return tree.scalar == "true";
@@ -43,10 +43,10 @@ SetupJson json_of(const ConfigTree& tree) {
   return json;
 }
 
-/// A YAML or JSON file as JSON.
+/// Returns a YAML or JSON file as JSON.
 std::string config_json(const std::string& file) { return json_of(load_config(file)).dump(); }
 
-/// The job's sections and what became of every key, as JSON. `model`: a folder; empty: layers are not checked.
+/// Returns the job's sections, and what each key became, as JSON. `model`: a folder; if empty, layers are not checked.
 std::string imported_hparams(const std::string& file, const std::string& model) {
   std::optional<DescribedModel> described;
   if (!model.empty()) described.emplace(describe_model(model, {}));
@@ -57,7 +57,7 @@ std::string imported_hparams(const std::string& file, const std::string& model) 
   return SetupJson{{"method", imported.method}, {"job", json_of(imported.job)}, {"keys", keys}}.dump();
 }
 
-/// The presets that the program carries, as a list of JSON objects. `model`: a folder; empty: for all models.
+/// Returns the presets in the program as a list of JSON objects. `model`: a folder; empty for all models.
 std::string presets(const std::string& model) {
   std::optional<ModelFacts> facts;
   if (!model.empty()) facts = facts_of(describe_model(model, {}).config);

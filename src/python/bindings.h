@@ -7,12 +7,12 @@ namespace lancet::python {
 
 void bind_options(nanobind::module_& module);
 void bind_session(nanobind::module_& module);
-/// Functions of whole jobs. After bind_session().
+/// Binds the functions for whole jobs. Call it after bind_session().
 void bind_jobs(nanobind::module_& module);
 
-/// Published options, and other tools' files of hyper-parameters.
+/// Binds published options, and hyper-parameter files of other tools.
 void bind_setup(nanobind::module_& module);
-/// Edits into other programs' servers. After bind_session().
+/// Binds the functions for pushing edits to servers. Call it after bind_session().
 void bind_push(nanobind::module_& module);
 
 }  // namespace lancet::python

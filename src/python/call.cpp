@@ -11,11 +11,11 @@ namespace {
 
 namespace nb = nanobind;
 
-/// How often signals are looked for.
+/// How often signals are checked.
 constexpr std::chrono::milliseconds kSignalWait{50};
 
-/// Holds a thread at the process's end, which must not wait for the GIL: taking it would end the thread within our
-/// frames.
+/// Stops a thread at the process's end. It must not wait for the GIL, because Python would then end the thread inside
+/// C++ frames.
 [[noreturn]] void sleep_for_ever() {
   while (true) std::this_thread::sleep_for(std::chrono::hours(1));
 }
@@ -37,7 +37,7 @@ void tell(const nb::object& listener, const Event& event) {
   }
 }
 
-/// One thread's way through a call.
+/// A call of one thread, which waits for the worker.
 class Waiting {
  public:
   explicit Waiting(Engine& engine) : engine_(engine), worker_(engine.worker) { worker_.enter(); }
@@ -45,7 +45,7 @@ class Waiting {
   Waiting(const Waiting&) = delete;
   Waiting& operator=(const Waiting&) = delete;
 
-  /// Throws: what a signal raises while another's work runs; as Worker::try_begin().
+  /// Throws: what a signal raises while other work runs; as Worker::try_begin().
   void begin(const std::function<void()>& work) {
     while (!worker_.try_begin(work)) {
       wait_without_gil(worker_, kSignalWait);
@@ -53,7 +53,7 @@ class Waiting {
     }
   }
 
-  /// Waits for the work's end. After a raise the work is ended, and nobody is told any more.
+  /// Waits for the end of the work. After an exception the work is cancelled, and the listener is no longer called.
   void wait() {
     Seen seen = Seen::kNothing;
     while (seen != Seen::kDone) {
@@ -114,7 +114,7 @@ void run_on_worker(Engine& engine, const std::function<void()>& work, const std:
 }
 
 void close(Engine& engine) {
-  static_cast<void>(engine.worker.is_free());  // refuses within a call's own callback
+  static_cast<void>(engine.worker.is_free());  // throws if it is called from a callback of a call
   engine.worker.close();
   {
     const Waiting inside(engine);

@@ -1,4 +1,4 @@
-// How every function of a binding runs: on the session's worker, while the Python thread waits without the GIL.
+// Runs every function of a binding on the session's worker, while the Python thread waits without the GIL.
 #pragma once
 
 #include <functional>
@@ -10,13 +10,13 @@
 
 namespace lancet::python {
 
-/// Runs `work` on the engine's worker. Meanwhile this thread tells the listener what is said, and looks for signals;
-/// where one raises (Ctrl-C), or the listener does, the work is cancelled, its end is awaited, and that is raised. What
-/// was done all the same by then, `take_back` takes back, on the worker; without one it stays. With the GIL.
-/// Throws: what `work` throws; Cancelled; nanobind::python_error; as Worker::try_begin().
+/// Runs `work` on the engine's worker. Meanwhile this thread passes messages to the listener, and checks for signals.
+/// If a signal (Ctrl-C) or the listener raises an exception, the work is cancelled, and after its end the exception is
+/// raised. If the work was finished anyway, `take_back` reverses it on the worker; without `take_back` it stays. Call
+/// with the GIL. Throws: what `work` throws; Cancelled; nanobind::python_error; as Worker::try_begin().
 void run_on_worker(Engine& engine, const std::function<void()>& work, const std::function<void()>& take_back = {});
 
-/// Runs `work` likewise, and returns what `work(session)` returns.
+/// As run_on_worker(), and returns what `work(session)` returns.
 template <typename Work>
 auto call(Engine& engine, const Work& work, const std::function<void(Session&)>& take_back = {}) {
   using Result = std::invoke_result_t<const Work&, Session&>;
@@ -32,9 +32,9 @@ auto call(Engine& engine, const Work& work, const std::function<void(Session&)>&
   }
 }
 
-/// Ends the session: what runs is cancelled and awaited, then the model is freed. A second call does nothing.
+/// Ends the session: cancels running work, waits for its end, and frees the model. A second call has no effect.
 void close(Engine& engine);
-/// Ends the session at the interpreter's end, where threads that wait never return to Python.
+/// Ends the session at the interpreter's end. Waiting threads never return to Python.
 void close_at_exit(Engine& engine);
 
 }  // namespace lancet::python

@@ -1,4 +1,4 @@
-// What a Python session holds: its worker, the model that the worker works on, and who is told.
+// The contents of a Python session: its worker, its model, and the listener.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -13,11 +13,12 @@ namespace lancet::python {
 struct Engine {
   Engine(nanobind::object to, Delivery delivery) : listener(std::move(to)), worker(delivery) {}
 
-  nanobind::object listener;       ///< called with ("log", level, text) or ("progress", stage, done, total, ...); weak
-  std::optional<Session> session;  ///< none before it was opened; made, used and ended on the worker's thread
-  Worker worker;                   ///< last: its thread ends before the session does
+  /// Called with ("log", level, text) or ("progress", stage, done, total, ...); a weak reference.
+  nanobind::object listener;
+  std::optional<Session> session;  ///< nullopt before it is opened; created, used and destroyed on the worker's thread
+  Worker worker;                   ///< the last member, so that its thread ends before the session is destroyed
 
-  /// Throws: ConfigError where none was opened.
+  /// Throws: ConfigError if no session is open.
   Session& opened();
 };
 

@@ -8,7 +8,8 @@ namespace {
 
 namespace nb = nanobind;
 
-/// Returns the class by the type where it is lancet's own, else by the code: memory, for example, is the machine's.
+/// Returns the class for lancet's own errors by their type, and for others by the code: exhausted memory, for example,
+/// is an error of the machine.
 const char* class_of(const std::exception& error, ExitCode code) {
   if (dynamic_cast<const TokenizerError*>(&error) != nullptr) return "TokenizerError";
   switch (code) {

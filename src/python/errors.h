@@ -1,5 +1,5 @@
-// Errors of the library as exceptions of Python: lancet.errors has one class for each, with the code of the program.
-// And the texts that they and others say.
+// Turns errors of the library into exceptions of Python: lancet.errors has a class for each, with the exit code of the
+// program. Also converts texts.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -8,10 +8,10 @@
 
 namespace lancet::python {
 
-/// Makes lancet's errors, and what the system or torch throws, come out as those classes from here on.
+/// From now on, lancet's errors, and those of the system and of torch, become these classes.
 void register_errors();
 
-/// Text as Python has it. Bytes that are no UTF-8, of a path for example, become U+FFFD.
+/// Returns a text as Python's str. Bytes that are not UTF-8, for example of a path, become U+FFFD.
 nanobind::str to_str(std::string_view text);
 
 }  // namespace lancet::python

@@ -1,4 +1,4 @@
-// What work says, on its way from the thread that works to the thread that waits: nothing of Python is called here.
+// Passes events from the working thread to the waiting thread. Nothing of Python is called here.
 #pragma once
 
 #include <condition_variable>
@@ -12,23 +12,23 @@
 
 namespace lancet::python {
 
-/// A log line, or how far a stage is.
+/// A log line, or the progress of a stage.
 struct Event {
   LogLevel level = LogLevel::kInfo;
   std::string text = {};
   std::optional<StageProgress> progress = {};
 };
 
-/// How progress reaches the thread that waits.
+/// How progress reaches the waiting thread.
 enum class Delivery {
-  kNone,    ///< progress reaches nobody; log lines are queued
-  kLines,   ///< lines like those of a stderr that is no terminal: rarely
-  kQueued,  ///< the work goes on meanwhile
-  kAwaited  ///< the work goes on when it was handled, so that whoever handles it can end the work right there
+  kNone,    ///< progress is not passed on, only log lines are queued
+  kLines,   ///< rarely, like the lines on a stderr that is not a terminal
+  kQueued,  ///< the work continues meanwhile
+  kAwaited  ///< the work waits until the event was handled, so that the handler can end the work at this point
 };
 
-/// What the thread that waits and the one that works share: the lock of all that either changes, and how one wakes the
-/// other.
+/// Shared by the waiting and the working thread: the lock for everything that both change, and the signal with which
+/// one wakes the other.
 struct Bell {
   std::mutex mutex;
   std::condition_variable rung;
@@ -40,12 +40,12 @@ class EventQueue final : public Reporter {
 
   ProgressStyle progress_style() const override;
 
-  // With the bell's lock held:
+  // Call these with the lock:
   bool empty() const { return events_.empty(); }
   std::vector<Event> take();
-  /// What was taken is handled: the work that awaited it goes on.
+  /// Notes that the taken events were handled, so that waiting work continues.
   void handled() { n_handled_ = n_taken_; }
-  /// Nobody takes events from here on, or somebody does again.
+  /// From now on nobody takes events, or somebody does again.
   void abandon() { is_abandoned_ = true; }
   void attend() { is_abandoned_ = false; }
 

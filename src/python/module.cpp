@@ -1,4 +1,4 @@
-// The extension module. The package lancet is what people use: its classes say what is in here in Python's words.
+// The extension module. People use the package lancet, whose classes describe the functions here in Python's terms.
 #include <nanobind/nanobind.h>
 
 #include "bindings.h"
@@ -8,7 +8,7 @@
 #include "tasks.h"
 
 NB_MODULE(_lancet, module) {
-  // A session that lives at the interpreter's end was ended by then (lancet.Session).
+  // sessions that still exist at the interpreter's end were ended before (lancet.Session)
   nanobind::set_leak_warnings(false);
   module.attr("version") = lancet::kVersion;
   lancet::python::register_errors();

@@ -22,7 +22,7 @@ std::vector<Ids> continue_greedily(const AskableModel& model, std::vector<std::p
   for (auto& [prompt, most] : prompts) rows.push_back({std::move(prompt), most});
   size_t longest = 0;
   for (const std::string& stop : stops) longest = std::max(longest, stop.size());
-  // a token has a byte of text at least, but for special ones, and a tail's first token may lose its space
+  // a token has at least one byte of text, except special tokens, and the tail's first token may lose its space
   const size_t tail_tokens = longest + 8;
   const auto ends = [&](int64_t, std::span<const TokenId> added) {
     const std::string tail = model.tokenizer().decode(added.last(std::min(added.size(), tail_tokens)));

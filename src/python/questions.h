@@ -1,4 +1,4 @@
-// What a model is asked by token ids, from Python: of a session's, or of the one that a job has at work.
+// Questions from Python to a model, as token ids: to a session's model, or to the model of a running job.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -19,15 +19,17 @@ namespace lancet::python {
 
 using Ids = std::vector<TokenId>;
 
-/// log p of each target after its prompt, summed over its tokens, and whether it is the likeliest at every place.
+/// Returns the sum of log p over the tokens of each target after its prompt, and whether every token is the likeliest
+/// one.
 std::vector<std::pair<double, bool>> score(const AskableModel& model, std::vector<std::pair<Ids, Ids>> pairs);
 
-/// Which ids continue each prompt, at most so many, greedily: to EOS, or to a text that has one of `stops` in it.
+/// Continues each prompt greedily with at most the given number of ids, up to EOS, or to a text that contains one of
+/// `stops`.
 std::vector<Ids> continue_greedily(const AskableModel& model, std::vector<std::pair<Ids, int64_t>> prompts,
                                    const std::vector<std::string>& stops);
 
-/// Adds them to a class. `ask(self, work)` gives `work` the model and returns what it returns; what is asked and what
-/// comes back are no Python objects, so that it may do so without the GIL, on another thread.
+/// Adds these functions to a class. `ask(self, work)` gives the model to `work`, and returns its result. The questions
+/// and results are not Python objects, so `work` can run without the GIL, on another thread.
 template <typename Class, typename Ask>
 void bind_questions(nanobind::class_<Class>& bound, const Ask& ask) {
   namespace nb = nanobind;

@@ -17,7 +17,7 @@ nb::object delta_of(const WeightDelta& delta) {
   return to_capsule(std::get<DenseDelta>(delta).full_OI);
 }
 
-/// [(weight, (left, right) or full)], in the order of application.
+/// Returns [(weight, (left, right) or full)], in the order of application.
 nb::list deltas_of(const Edited& edited) {
   nb::list deltas;
   for (size_t i = 0; i < edited.batch.changes.size(); ++i)
@@ -26,7 +26,7 @@ nb::list deltas_of(const Edited& edited) {
   return deltas;
 }
 
-/// [(weight, keys, residuals, [places of the edits of each key])].
+/// Returns [(weight, keys, residuals, [places of the edits of each key])].
 nb::list systems_of(const Edited& edited) {
   nb::list systems;
   for (size_t i = 0; i < edited.batch.systems.size(); ++i) {

@@ -1,4 +1,4 @@
-// What an edit() gave, kept for as long as Python looks at it.
+// The result of an edit(). It exists as long as Python uses it.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -10,15 +10,16 @@
 
 namespace lancet::python {
 
-/// The report, and the batch's own tensors: those of the session's history, which go on living here.
+/// The report, and the tensors of the batch, which are shared with the session's history.
 struct Edited {
   std::shared_ptr<const EditReport> report = {};
   std::string report_json = {};
   EditedBatch batch = {};
-  std::shared_ptr<const std::vector<std::string>> weights = {};  ///< names by change, then by system
+  /// Names of the weights of the changes, then of the systems.
+  std::shared_ptr<const std::vector<std::string>> weights = {};
 };
 
-/// What the session's last edit() made, whose report is given.
+/// Returns the result of the session's last edit(), with the given report.
 Edited edited(Session& session, EditReport report);
 
 void bind_results(nanobind::module_& module);

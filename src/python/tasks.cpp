@@ -16,7 +16,7 @@ using TaskJson = nlohmann::json;
 
 constexpr const char* kModule = "lancet.lm_eval";
 
-/// The model of a job under way: what Python has of it while the tasks run.
+/// The model of a running job, as Python sees it during the tasks.
 struct ModelAtWork {
   const AskableModel* model = nullptr;  ///< null after the tasks
 
@@ -33,7 +33,7 @@ TaskJson to_json(const TaskOptions& options) {
           {"limit", options.limit ? TaskJson(*options.limit) : TaskJson(nullptr)}};
 }
 
-/// What Python raised, as an error of the job.
+/// Turns an exception of Python into an error of the job.
 [[noreturn]] void rethrow(nb::python_error& error) {
   const nb::object cancelled = nb::module_::import_("lancet.errors").attr("Cancelled");
   if (error.matches(cancelled)) throw Cancelled();

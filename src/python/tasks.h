@@ -1,4 +1,4 @@
-// evaluate.lm_eval of a job that Python runs: lm-evaluation-harness asks the model that the job has at work.
+// evaluate.lm_eval of a job that runs in Python: lm-evaluation-harness asks the job's model.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -9,7 +9,7 @@
 
 namespace lancet::python {
 
-/// Calls lancet.lm_eval on the thread that works, which takes the GIL for it.
+/// Calls lancet.lm_eval on the working thread, which takes the GIL for it.
 std::shared_ptr<const TaskRunner> make_task_runner();
 
 void bind_tasks(nanobind::module_& module);

@@ -10,7 +10,7 @@ namespace {
 
 namespace nb = nanobind;
 
-constexpr const char* kCapsule = "dltensor";  // one that was taken has another name
+constexpr const char* kCapsule = "dltensor";  // a consumed capsule has another name
 
 void drop(PyObject* capsule) {
   if (PyCapsule_IsValid(capsule, kCapsule) == 0) return;
@@ -32,7 +32,8 @@ nb::object to_capsule(const Tensor& tensor) {
 }
 
 nb::object to_capsule(const std::vector<float>& numbers, std::shared_ptr<const void> owner) {
-  void* const memory = const_cast<float*>(numbers.data());  // torch takes a mutable pointer; it is only read
+  // torch needs a mutable pointer, but the memory is only read
+  void* const memory = const_cast<float*>(numbers.data());
   return to_capsule(at::from_blob(
       memory, {static_cast<int64_t>(numbers.size())}, [kept = std::move(owner)](void*) {},
       at::TensorOptions(at::kFloat)));

@@ -1,5 +1,5 @@
-// Tensors go to Python by DLPack: the same memory, which lives as long as either side needs it. The binary links no
-// torch binding of a Python version.
+// Passes tensors to Python as DLPack. The memory is shared, and exists as long as either side needs it. The binary
+// links no torch binding of a Python version.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -11,10 +11,10 @@
 
 namespace lancet::python {
 
-/// A capsule "dltensor", which torch.from_dlpack() takes once. An undefined tensor: None.
+/// Returns a capsule "dltensor", which torch.from_dlpack() can take once; None for an undefined tensor.
 nanobind::object to_capsule(const Tensor& tensor);
 
-/// Numbers that `owner` keeps, as a capsule of them.
+/// Returns a capsule of numbers that `owner` keeps alive.
 nanobind::object to_capsule(const std::vector<float>& numbers, std::shared_ptr<const void> owner);
 
 }  // namespace lancet::python

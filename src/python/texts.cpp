@@ -30,7 +30,7 @@ ConfigTree tree_of(const OrderedJson& json) {
   return scalar;
 }
 
-/// null where there is none.
+/// Returns null if there is no number.
 OrderedJson number(std::optional<double> value) { return value ? OrderedJson(*value) : OrderedJson(nullptr); }
 
 OrderedJson metric_means_json(const Tallies& tallies) {

@@ -10,11 +10,11 @@
 namespace lancet::python {
 namespace {
 
-/// How soon a cancel that waits for the work's first step is passed on.
+/// How often a cancel that waits for the work's first step is tried again.
 constexpr std::chrono::milliseconds kCancelWait{1};
 constexpr std::chrono::seconds kExitWait{5};
 
-/// Signals are the interpreter's: they come to threads of its own, not to one that is made meanwhile.
+/// Signals belong to the interpreter: its own threads handle them, not the one that is made meanwhile.
 class WithoutSignals {
  public:
   WithoutSignals() {
@@ -38,7 +38,7 @@ Worker::Worker(Delivery delivery) : events_(bell_, delivery), process_(::getpid(
 }
 
 Worker::~Worker() {
-  if (process_ != ::getpid()) {  // a fork: the thread is the other process's
+  if (process_ != ::getpid()) {  // after a fork, the thread belongs to the other process
     thread_.detach();
     return;
   }
@@ -123,7 +123,7 @@ Seen Worker::wait(std::chrono::milliseconds most) {
   pass_cancel();
   bell_.rung.wait_for(lock, wants_cancel_ && !has_cancelled_ ? kCancelWait : most, is_due);
   pass_cancel();
-  if (is_exiting_) {  // n_asleep_ keeps this thread: it does not come back
+  if (is_exiting_) {  // n_asleep_ counts this thread, which does not return
     events_.abandon();
     bell_.rung.notify_all();
     return Seen::kExit;
@@ -205,7 +205,7 @@ void Worker::end(std::function<void()> last) {
     if (is_ended_) return;
     events_.abandon();
     bell_.rung.notify_all();
-    // one that never returns (kExit) does not finish(): what it had done is over all the same
+    // a thread that never returns (kExit) does not call finish(), but its work is over
     bell_.rung.wait(lock, [&] { return !is_taken_ || is_done_; });
     work_ = std::move(last);
     is_ended_ = true;

@@ -1,5 +1,6 @@
-// One thread on which all work of a session runs, one piece after the other: torch's CPU threads belong to the thread
-// that computes. Whoever asks for work waits for it elsewhere (call.h) and may end it. Knows nothing of Python.
+// One thread that runs all work of a session, one piece after another, because torch's CPU threads belong to the thread
+// that computes. The caller waits for the work on its own thread (call.h), and may cancel it. This class does not use
+// Python.
 #pragma once
 
 #include <chrono>
@@ -11,65 +12,67 @@
 
 namespace lancet::python {
 
-/// What one who waits finds.
+/// What a waiting thread finds.
 enum class Seen {
   kNothing,  ///< the time is over
-  kEvents,   ///< take_events()
-  kDone,     ///< finish()
-  kExit      ///< the process ends: nothing of Python may be touched any more
+  kEvents,   ///< there are events: call take_events()
+  kDone,     ///< the work is done: call finish()
+  kExit      ///< the process ends, and nothing of Python may be used any more
 };
 
 class Worker {
  public:
   explicit Worker(Delivery delivery);
-  /// Ends what runs, waits for it, and joins the thread.
+  /// Cancels running work, waits for its end, and joins the thread.
   ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
   Reporter& reporter() { return events_; }
 
-  /// A thread comes to have work done, and leaves: those inside are waited for at the process's end.
+  /// A thread enters to have work done, and leaves afterwards. At the process's end, exit() waits for threads inside.
   void enter();
   void leave();
 
-  /// Takes the worker for one piece of work, where nobody has it. Throws: ConfigError when it was closed, when this is
-  /// a forked process's copy, and for the thread that has it already, which would wait for itself.
+  /// Takes the worker for one piece of work, if it is free. Throws: ConfigError if it was closed, if this is the copy
+  /// of a forked process, and if the calling thread already has it, because it would wait for itself.
   bool try_begin(std::function<void()> work);
-  /// Waits until something is seen, at most so long: for the one who began, or waits to begin (kNothing, kExit alone).
+  /// Waits at most so long until there is something. For the thread that began the work, or that waits to begin (then
+  /// only kNothing and kExit).
   Seen wait(std::chrono::milliseconds most);
   std::vector<Event> take_events();
   void events_handled();
-  /// Takes more work after kDone, before another thread's. What the work before it threw is forgotten.
+  /// Gives more work to the worker after kDone, before another thread can take it. An exception of the earlier work is
+  /// dropped.
   void go_on(std::function<void()> work);
-  /// Returns what the work threw, after kDone.
+  /// Returns the exception of the work, after kDone.
   std::exception_ptr error();
-  /// Lets the next one begin, after kDone. Returns what the work threw.
+  /// Frees the worker after kDone. Returns the exception of the work.
   std::exception_ptr finish();
 
-  /// Ends the work that runs at its next step; nothing where none runs. Whether it was asked for is told until the
-  /// next piece begins.
+  /// Cancels the running work at its next step; no effect if none runs. It is known until the next piece begins that a
+  /// cancel was requested.
   void cancel();
   bool was_cancelled();
 
-  /// No work begins from here on; what runs is cancelled.
+  /// From now on no work begins. Running work is cancelled.
   void close();
   bool is_closed();
-  /// Whether nobody has it. After close() it stays so. Throws: ConfigError for the thread that has it.
+  /// Whether the worker is free. After close() it stays free. Throws: ConfigError for the thread that has it.
   bool is_free();
-  /// Runs after close(), when the worker is free: `last` on its thread, then the thread ends.
+  /// Runs `last` on the worker's thread after close(), when the worker is free, and then ends the thread.
   void end(std::function<void()> last);
 
-  /// The process ends: work is cancelled, and those who wait never return. Returns when none is inside that could
-  /// still touch Python, or after some seconds.
+  /// At the end of the process: cancels work, and waiting threads never return. Returns when no thread is inside that
+  /// could use Python, or after some seconds.
   void exit();
 
  private:
   void live();
-  // With the lock:
+  // Call these with the lock:
   void check_other_thread() const;
   void start(std::function<void()> work);
-  /// A cancel that came before the work's first step would be forgotten by it.
+  /// A cancel before the work's first step would be forgotten by it, so it is passed on later.
   void pass_cancel();
 
   Bell bell_;

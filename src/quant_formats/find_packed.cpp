@@ -11,14 +11,15 @@
 namespace lancet {
 namespace {
 
-/// Most rows and columns: what is larger is no matrix, and products of these fit in 64 bits.
+/// The largest number of rows and columns. A larger tensor is not a matrix of a model, and products of these numbers
+/// fit in 64 bits.
 constexpr int64_t kLargestSize = int64_t{1} << 27;
 
-/// What shows that a weight is quantised.
+/// The tensor that shows that a weight is quantised.
 struct Trace {
-  std::string tensor = {};         ///< that shows it; empty: nothing does
-  std::string_view mark = {};      ///< that a layout has; empty: the tensor has the weight's own name
-  std::optional<DType> type = {};  ///< type of the tensor with that name
+  std::string tensor = {};         ///< name of that tensor; empty: nothing shows it
+  std::string_view mark = {};      ///< mark of a layout that it has; empty: the tensor has the weight's own name
+  std::optional<DType> type = {};  ///< type of the tensor with the weight's own name
 };
 
 Trace trace_of(const Checkpoint& checkpoint, const std::string& name, std::string_view module) {
@@ -32,12 +33,12 @@ Trace trace_of(const Checkpoint& checkpoint, const std::string& name, std::strin
 }
 
 bool is_stored_as_it_is(const Trace& trace) {
-  if (trace.tensor.empty()) return true;  // it is missing, which is somebody else's to say
+  if (trace.tensor.empty()) return true;  // the tensor is missing, which is reported elsewhere
   constexpr std::array kPlain{DType::kF16, DType::kBF16, DType::kF32, DType::kF64};
   return trace.mark.empty() && std::find(kPlain.begin(), kPlain.end(), *trace.type) != kPlain.end();
 }
 
-/// Whether such a matrix leaves such a trace.
+/// Whether a matrix with this layout has such a tensor.
 bool fits(const TensorLayout& layout, const Trace& trace) {
   if (trace.mark.empty()) return layout.marks.empty() && trace.type == layout.type;
   return std::ranges::find(layout.marks, trace.mark) != layout.marks.end();

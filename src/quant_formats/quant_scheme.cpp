@@ -11,12 +11,12 @@
 namespace lancet {
 namespace {
 
-/// Ends of names after that of a quantised module.
+/// Ends of names that follow the name of a quantised module.
 constexpr std::string_view kAside[] = {
     ".input_scale",  ".input_zero_point",  ".input_global_scale", ".input_scale_ub",
     ".output_scale", ".output_zero_point", ".activation_scale",
 };
-/// Ends of names of kept keys and values, after that of their attention.
+/// Ends of names of scales for cached keys and values, which follow the name of their attention.
 constexpr std::string_view kAsideOfCache[] = {
     ".k_scale",
     ".v_scale",
@@ -27,7 +27,7 @@ constexpr std::string_view kAsideOfCache[] = {
     ".v_proj.output_scale",
 };
 
-/// Methods that are known and not read, with their programs.
+/// Methods that lancet knows but does not read, with their programs.
 struct OtherMethod {
   std::string_view name, program;
 };
@@ -50,7 +50,7 @@ constexpr OtherMethod kOtherMethods[] = {{"exl2", "ExLlamaV2"},
                                          {"quip", "QuIP#"},
                                          {"metal", "MLX"}};
 
-/// Why a method is not read.
+/// Returns why lancet does not read a method.
 std::string unread_method(const std::string& name, SchemeKeys& keys) {
   const auto* other = std::ranges::find(kOtherMethods, name, &OtherMethod::name);
   const bool is_mlx = name.empty() && keys.has("group_size") && keys.has("bits");

@@ -1,4 +1,4 @@
-// Where a config.json has its settings of quantisation, and which method's they are. Defined in quant_scheme.cpp.
+// Finds the settings of quantisation in a config.json, and their method. Defined in quant_scheme.cpp.
 #pragma once
 
 #include <span>
@@ -10,21 +10,21 @@
 
 namespace lancet {
 
-/// Throws: CheckpointError when the text is no JSON object.
+/// Throws: CheckpointError if the text is not a JSON object.
 OrderedJson parse_config(std::string_view text, std::string_view where);
 
 struct SettingsPlace {
   std::string key = {};                                               ///< "text_config.quantization_config"
-  OrderedJson::json_pointer pointer = OrderedJson::json_pointer("");  ///< place, to look it up
+  OrderedJson::json_pointer pointer = OrderedJson::json_pointer("");  ///< path of the settings
 };
 
 /// Finds settings, also in the part of a multi-modal configuration that describes the language model.
 std::vector<SettingsPlace> find_settings(const OrderedJson& config);
 
-/// Reads settings that are an object: the method's name as they have it, or as they imply it.
+/// Returns the method's name from settings that are an object: the name that they have or imply.
 std::string method_name(SchemeKeys& keys);
 
-/// nullptr: it is none that is read.
+/// Returns nullptr if lancet does not read the method.
 const QuantMethod* find_method(std::string_view name);
 std::string known_methods();
 

@@ -18,7 +18,7 @@ struct Understood {
   ModuleRules rules = {};
 };
 
-/// Reads settings without a word on unknown ones: QuantScheme::parse() has had its say on them.
+/// Reads settings without reporting unknown ones, because QuantScheme::parse() has reported them.
 Understood understand(const OrderedJson& settings, const std::string& key) {
   if (!settings.is_object())
     throw CheckpointError(cat(kConfigFile, ": ", key, ": expected an object, got ", json_text(settings)));
@@ -36,7 +36,7 @@ Understood understand(const OrderedJson& settings, const std::string& key) {
 
 bool is_head(const std::string& module) { return std::ranges::find(kHeads, module) != std::end(kHeads); }
 
-/// What the function promises, by the rules themselves.
+/// Checks the result with the rules themselves.
 void check_promise(const ModuleRules& before, const ModuleRules& after, const ExcludedModules& excluded) {
   const auto refuse = [](const std::string& module, std::string_view expected) {
     throw CheckpointError(cat(kConfigFile, ": quantization_config: expected to say of '", printable(module), "' ",

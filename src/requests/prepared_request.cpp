@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kSpaceSymbol = "\xE2\x96\x81";  // "▁"
 
-/// The ids by which the public codes call a target.
+/// Returns the ids that the public codes use for a target.
 std::vector<TokenId> published_target(const Tokenizer& tokenizer, const std::string& target, Compat compat) {
   std::vector<TokenId> ids = tokenizer.ids(target.starts_with(' ') ? target : " " + target, SpecialTokens::kNone);
   const auto is_blank = [&](TokenId id) {
@@ -24,7 +24,7 @@ std::vector<TokenId> published_target(const Tokenizer& tokenizer, const std::str
   return ids;
 }
 
-/// Compat: see there.
+/// Places the target as the public codes do (see Compat).
 void place_as_published(const Tokenizer& tokenizer, const EditRequest& request, std::span<const std::string> contexts,
                         PreparedRequest& prepared) {
   const std::vector<TokenId>& target = prepared.target;
@@ -42,7 +42,7 @@ void place_as_published(const Tokenizer& tokenizer, const EditRequest& request, 
   }
 }
 
-/// The prompt in a context as it stands before the target, and the target there.
+/// Finds the prompt in a context, as it is before the target, and the target after it.
 TargetRow locate_in_context(const Tokenizer& tokenizer, const EditRequest& request, const std::string& context,
                             const ContinuedPrompt& plain) {
   const SubjectPrompt placed = place_in_context(context, request.prompt);
@@ -62,7 +62,7 @@ void place(const Tokenizer& tokenizer, const EditRequest& request, std::span<con
   }
 }
 
-/// Puts a token after the target, in rows whose last places predict the target without it.
+/// Appends a token to the target, in rows whose last positions predict the target without it.
 void end_target(TokenId end, PreparedRequest& prepared) {
   for (TargetRow& row : prepared.rows) {
     row.ids.push_back(row.target.back());
@@ -71,8 +71,8 @@ void end_target(TokenId end, PreparedRequest& prepared) {
   prepared.target.push_back(end);
 }
 
-/// The prompt in a context up to its last token, and the target after it, which has the ids that it has after the plain
-/// one: chunks begin at the same places everywhere.
+/// Returns the prompt in a context up to its last token, and the target after it with the same ids as after the plain
+/// prompt, so that chunks begin at the same places everywhere.
 TargetRow place_at_end(const Tokenizer& tokenizer, const EditRequest& request, const std::string& context,
                        const std::vector<TokenId>& target) {
   const std::string where = cat("request ", request.id, ", context template \"", context, "\"");
@@ -90,7 +90,7 @@ TargetRow place_at_end(const Tokenizer& tokenizer, const EditRequest& request, c
   return row;
 }
 
-/// The request whole, its lookup token the prompt's last one.
+/// Prepares the whole request, with the prompt's last token as its lookup token.
 PreparedRequest prepare_to_cut(const Tokenizer& tokenizer, const EditRequest& request,
                                std::span<const std::string> contexts, const TargetForm& form) {
   PreparedRequest whole;
@@ -131,7 +131,7 @@ PreparedRequest prepare_request(const Tokenizer& tokenizer, const EditRequest& r
   PreparedRequest prepared;
   prepared.id = request.id;
   const SubjectPrompt drift = fill_prompt("{} is a", request.subject, where);
-  // as it continues the prompt in both: what cannot be evaluated is refused
+  // tokenised as a continuation of the prompt in both cases: a request that cannot be evaluated is refused
   const ContinuedPrompt plain = continue_prompt(tokenizer, request.prompt.text, request.target, where);
   prepared.target = plain.target;
   if (form.compat == Compat::kNone) {
@@ -154,7 +154,7 @@ TokenizedRequest tokenize_request(const Tokenizer& tokenizer, const EditRequest&
   return {request.id, std::move(continued.prompt.ids), std::move(continued.target)};
 }
 
-/// `make` of every request; the problems of all of them in one error.
+/// Calls `make` for every request. One error has the problems of all of them.
 template <typename T>
 std::vector<T> for_all(std::span<const EditRequest> requests, const std::function<T(const EditRequest&)>& make) {
   std::vector<T> made;

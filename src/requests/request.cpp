@@ -9,7 +9,7 @@
 
 namespace lancet {
 
-// A request as a line of requests.jsonl, in the flat format.
+// Writes a request as a line of requests.jsonl, in the flat format.
 
 namespace {
 
@@ -33,7 +33,7 @@ void put(Json& record, const char* key, const std::vector<ProbeSection>& section
   for (const ProbeSection& section : sections) record[key][section.name] = probes_json(section.probes);
 }
 
-/// Returns the prompt with the subject's place marked: it may contain the subject a second time.
+/// Returns the prompt with the subject's place marked, because it may contain the subject a second time.
 std::string marked_prompt(const EditRequest& request) {
   std::string prompt = request.prompt.text;
   const ByteSpan subject = request.prompt.subject;
@@ -62,8 +62,8 @@ std::string to_json_line(const EditRequest& request) {
   return record.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// White space that is part of a request's text without being meant. It is told and not refused: public data sets have
-// it, and figures published with them rest on it.
+// White space in a request's texts that is probably not intended. It gives a warning and not an error: public data sets
+// have it, and published figures depend on it.
 
 namespace {
 
@@ -73,16 +73,16 @@ bool is_white(char c) { return kAsciiWhiteSpace.find(c) != std::string_view::npo
 
 bool ends_white(std::string_view text) { return !text.empty() && is_white(text.back()); }
 
-/// One space in front is the one that would be put there.
+/// Whether the text begins with white space. A single space does not count: it would be inserted anyway.
 bool begins_white(std::string_view text) {
   if (text.starts_with(' ')) text.remove_prefix(1);
   return !text.empty() && is_white(text.front());
 }
 
-/// The request's first such text: `prompt "Rome is in "`.
+/// Returns the first such text of the request: `prompt "Rome is in "`.
 std::string stray_text(const EditRequest& request) {
   const auto shown = [](const char* name, std::string_view text) {
-    constexpr size_t kLongest = 60;  // its end matters
+    constexpr size_t kLongest = 60;  // the end of the text is shown
     size_t begin = text.size() > kLongest ? text.size() - kLongest : 0;
     while (begin > 0 && begin < text.size() && !begins_character(text[begin])) ++begin;
     return cat(name, " \"", begin > 0 ? "..." : "", text.substr(begin), "\"");
@@ -140,7 +140,8 @@ void add_measured(EditRequest& to, const EditRequest& from) {
   if (!to.target_true) to.target_true = from.target_true;
 }
 
-/// Another prompt for a fact is another edit. What is measured by the old target must mean the same one.
+/// Whether two requests are the same edit: they have the same prompt, and texts that compare with the old target mean
+/// the same one.
 bool can_join(const EditRequest& one, const EditRequest& other) {
   const bool has_one_old_target = !one.target_true || !other.target_true || one.target_true == other.target_true;
   return one.prompt.text == other.prompt.text && one.target == other.target && has_one_old_target &&
@@ -202,7 +203,7 @@ RequestPairs find_contradictions(std::span<const EditRequest> requests) {
 
 RequestFile each_fact_once(RequestFile file) {
   LatestFacts latest;
-  std::map<const EditRequest*, EditRequest*> kept_as;  // of those that are gone
+  std::map<const EditRequest*, EditRequest*> kept_as;  // which remaining request a removed one was joined with
   for (EditRequest& request : file.requests) {
     const EditRequest* earlier = latest.replace(request);
     if (const auto found = kept_as.find(earlier); found != kept_as.end()) earlier = found->second;

@@ -23,7 +23,7 @@ void Communicator::run_collectively(const std::string& stage, const std::functio
     enter(stage);
     work();
   } catch (const std::exception& error) {
-    // a collective within `work` that failed: the others have told it, or the connection to them is gone
+    // a collective inside `work` failed: the others already know it, or the connection to them is lost
     const bool is_known =
         dynamic_cast<const CollectiveError*>(&error) != nullptr || dynamic_cast<const AttemptEnded*>(&error) != nullptr;
     if (is_over_ || is_known) throw;
@@ -39,7 +39,7 @@ void Communicator::run_collectively(const std::string& stage, const std::functio
   } catch (const std::exception&) {
     is_over_ = true;
     if (!thrown) throw;
-    // this rank's own error says more than that another has failed too
+    // this rank's own error says more than the failure of another one
   }
   if (thrown) std::rethrow_exception(thrown);
 }
@@ -51,14 +51,14 @@ std::optional<std::string> Communicator::attempt(const std::string& stage, const
     run_collectively(stage, work);
   } catch (const NumericError& error) {
     message = error.what();
-    is_over_ = false;  // all ranks have come here: each has told it, or been told
+    is_over_ = false;  // all ranks have been here, so each has reported its error or heard of one
   } catch (...) {
     is_attempting_ = false;
     throw;
   }
   is_attempting_ = false;
   if (size() == 1) return message;
-  // what the others were told names the rank: the first rank's own words for all
+  // the others' message names the rank; all ranks report the words of the first one that failed
   for (const std::string& words : gather(message.value_or("")))
     if (!words.empty()) return words;
   return std::nullopt;
@@ -71,7 +71,7 @@ RankMessage Communicator::receive(int64_t) { throw std::logic_error("receive: th
 Tensor SingleProcess::broadcast(Tensor tensor, at::Device device) { return tensor.to(device); }
 
 Communicator& alone() {
-  static thread_local SingleProcess process;  // it notes failures, which are of one job
+  static thread_local SingleProcess process;  // one for each thread, because it notes failures of its own job
   return process;
 }
 

@@ -20,7 +20,7 @@ int64_t allowed_cores() {
   return ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 0;
 }
 
-/// The limit that a container sees as its own: at the root of its control groups.
+/// Returns the limit that a container sees as its own: at the root of its control groups.
 std::optional<double> quota_of(const fs::path& root) {
   double quota = 0, period = 0;
   if (std::ifstream file(root / "sys/fs/cgroup/cpu.max"); file >> quota >> period) return quota / period;  // version 2
@@ -30,7 +30,7 @@ std::optional<double> quota_of(const fs::path& root) {
   return std::nullopt;
 }
 
-/// What stands after "key : " in the first processor's block of /proc/cpuinfo.
+/// Returns the text after "key : " in the first processor's block of /proc/cpuinfo.
 std::string field(const fs::path& root, std::string_view key) {
   std::ifstream file(root / "proc/cpuinfo");
   for (std::string line; std::getline(file, line);)

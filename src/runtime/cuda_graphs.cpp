@@ -1,6 +1,6 @@
-// Streams and events are torch's of any device, since those for CUDA alone would want CUDA's runtime beside torch.
-// A batch's tensors and its graphs' pool belong to a stream that no other thread has. That one and the thread's usual
-// stream wait for each other at the beginning and at the end, so that either may use what the other made before.
+// Streams and events are torch's for any device, because those for CUDA need CUDA's runtime in addition to torch. A
+// batch's tensors and the pool of its graphs belong to a stream that no other thread uses. This stream and the thread's
+// usual stream wait for each other at the beginning and at the end, so that each may use what the other made before.
 #include "cuda_graphs.h"
 
 #include <ATen/core/CachingHostAllocator.h>
@@ -25,15 +25,16 @@ namespace {
 
 namespace allocator = c10::cuda::CUDACachingAllocator;
 
-/// Tries what must not throw: the error that brought us here is the one to tell.
+/// Runs a clean-up that must not throw: the error that led to it must be reported.
 void try_to(const std::function<void()>& clean_up) {
   try {
     clean_up();
-  } catch (const std::exception&) {  // nothing can be done, and memory at most is lost
+  } catch (const std::exception&) {  // nothing else can be done; at most memory is lost
   }
 }
 
-/// Streams beside torch's usual one. Torch hands out the same few again and again: here each has one user at a time.
+/// Streams other than torch's usual one. Torch gives the same few streams again and again; here each has one user at a
+/// time.
 class SideStreams {
  public:
   c10::Stream take(at::Device device) {
@@ -55,14 +56,14 @@ class SideStreams {
   std::map<int64_t, std::vector<c10::Stream>> free_;
 };
 
-/// Lives until the process ends.
+/// Exists until the process ends.
 SideStreams& side_streams() {
   static SideStreams* const streams = new SideStreams;
   return *streams;
 }
 
-/// What graphs that live at the same time share. No other work gets memory of it: when the last of them is gone it goes
-/// back to the device.
+/// The memory that graphs of the same lifetime share. No other work uses it. When the last of the graphs is gone, it is
+/// returned to the device.
 class GraphPool {
  public:
   explicit GraphPool(at::Device device) : device_(device), id_(at::cuda::graph_pool_handle()) {}
@@ -74,8 +75,8 @@ class GraphPool {
 
   at::MempoolId_t id() const { return id_; }
 
-  /// Cleans up after a capture that never ended: torch's graph would leave both allocators capturing, and the pool in
-  /// use.
+  /// Cleans up after a capture without an end: otherwise torch's graph leaves both allocators capturing, and the pool
+  /// in use.
   void abandon() const {
     const auto index = device_.index();
     at::HostAllocator& host = *at::getHostAllocator(device_.type());
@@ -90,11 +91,12 @@ class GraphPool {
   at::MempoolId_t id_;
 };
 
-/// Torch's own, which says how far its capture came.
+/// Torch's graph, which also tells how far its capture came.
 class TorchGraph : public at::cuda::CUDAGraph {
  public:
   TorchGraph() = default;
-  /// A generator of which torch could not make a note, for want of memory: its destructor would end the process.
+  /// Handles a generator that torch could not register because memory was exhausted: its destructor would end the
+  /// process.
   ~TorchGraph() {
     const bool is_known = std::ranges::all_of(
         captured_generator_states_, [&](const auto& state) { return state.first->registered_graphs_.contains(this); });
@@ -107,7 +109,7 @@ class TorchGraph : public at::cuda::CUDAGraph {
   bool has_ended() const { return capture_ended_; }
 };
 
-/// A capture from begin() on until end(), or the end of the scope.
+/// A capture from begin() to end(), or to the end of the scope.
 class OpenCapture {
  public:
   OpenCapture(TorchGraph& graph, const GraphPool& pool) : graph_(graph), pool_(pool) {}
@@ -119,7 +121,7 @@ class OpenCapture {
   OpenCapture(const OpenCapture&) = delete;
   OpenCapture& operator=(const OpenCapture&) = delete;
 
-  /// Other threads may go on with what a capture forbids: those that watch memory and ranks ask devices.
+  /// Other threads may do what a capture forbids, because those that watch memory and ranks ask devices.
   void begin() {
     is_open_ = true;
     graph_.capture_begin(pool_.id(), cudaStreamCaptureModeThreadLocal);
@@ -138,7 +140,7 @@ class OpenCapture {
 class CudaStepGraph : public StepGraph {
  public:
   CudaStepGraph(std::shared_ptr<const GraphPool> pool, const StepFunction& function) : pool_(std::move(pool)) {
-    static std::mutex one_at_a_time;  // torch's allocator and autograd's threads are the process's
+    static std::mutex one_at_a_time;  // torch's allocator and the threads of autograd are shared by the whole process
     const std::lock_guard lock(one_at_a_time);
     OpenCapture capture(graph_, *pool_);
     capture.begin();
@@ -150,7 +152,7 @@ class CudaStepGraph : public StepGraph {
   const std::vector<Tensor>& outputs() const override { return outputs_; }
 
  private:
-  std::shared_ptr<const GraphPool> pool_;  // goes last
+  std::shared_ptr<const GraphPool> pool_;  // destroyed last
   std::vector<Tensor> outputs_;
   TorchGraph graph_;
 };
@@ -177,7 +179,7 @@ class CudaStepGraphs : public StepGraphs {
     } catch (const std::exception& error) {
       if (!is_out_of_memory(error)) throw;
     }
-    allocator::emptyCache();  // while a capture is open the allocator gives back nothing that it keeps for later
+    allocator::emptyCache();  // during a capture the allocator does not free the memory that it keeps
     return try_capture(function);
   }
 

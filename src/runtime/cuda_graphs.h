@@ -1,4 +1,4 @@
-// Graphs of steps on NVIDIA's GPUs: torch's, which keep their memory in a pool of their own.
+// Graphs of steps on NVIDIA's GPUs. They are torch's, and keep their memory in a pool of their own.
 #pragma once
 
 #include "lancet/runtime/step_graph.h"

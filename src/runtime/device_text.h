@@ -1,4 +1,4 @@
-// What messages call a device of this machine. Defined in devices.cpp.
+// The name of a device in messages. Defined in devices.cpp.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace lancet {
 
-/// "cpu", "cuda:0"; "cuda:0 (GPU 3)" where CUDA_VISIBLE_DEVICES makes the machine's GPU 3 the process's 0.
+/// Returns "cpu", "cuda:0"; "cuda:0 (GPU 3)" if CUDA_VISIBLE_DEVICES makes the machine's GPU 3 the process's GPU 0.
 std::string device_text(at::Device device);
 
 }  // namespace lancet

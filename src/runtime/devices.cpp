@@ -25,7 +25,7 @@ constexpr const char* kExpected =
 
 int64_t gpu_count() { return at::hasCUDA() ? static_cast<int64_t>(at::detail::getCUDAHooks().deviceCount()) : 0; }
 
-/// Counts accelerators beyond GPUs that have registered themselves with torch.
+/// Counts accelerators other than GPUs that have registered themselves with torch.
 int64_t other_count() {
   return at::isPrivateUse1HooksRegistered() ? static_cast<int64_t>(at::detail::getPrivateUse1Hooks().deviceCount()) : 0;
 }
@@ -44,7 +44,7 @@ at::Device parse_device(const std::string& name, int64_t gpus) {
   return {match[1] == "cuda" ? at::kCUDA : at::kPrivateUse1, static_cast<at::DeviceIndex>(index)};
 }
 
-/// Returns a GPU's free memory without asking CUDA, which would make a context there: hundreds of megabytes on a GPU
+/// Returns a GPU's free memory without asking CUDA, which would create a context there: hundreds of megabytes on a GPU
 /// that the model may not need.
 std::optional<int64_t> free_without_context(at::Device device, const GpuDriver& driver) {
   constexpr int64_t kContextBytes = 600'000'000;
@@ -101,7 +101,7 @@ std::vector<AskedDevice> named_devices(std::span<const std::string> names, int64
   return devices;
 }
 
-/// What a process may take of a device that `users` ranks of its host share.
+/// Returns how much of a device a process may use, if `users` ranks of its host share the device.
 int64_t budget_of(const AskedDevice& asked, int64_t users, const DeviceSource& source) {
   const std::optional<int64_t> free = source.free_bytes(asked.device);
   const int64_t usable = !free ? DeviceBudget::kUnknown : asked.device.is_cuda() ? *free / 20 * 19 : *free;
@@ -112,7 +112,7 @@ int64_t budget_of(const AskedDevice& asked, int64_t users, const DeviceSource& s
   return bytes == DeviceBudget::kUnknown ? bytes : bytes / users;
 }
 
-/// Seconds of one product of square matrices.
+/// Returns the seconds of one product of square matrices.
 double product_seconds(at::Device device, at::ScalarType dtype, int64_t size) {
   const torch::NoGradGuard no_grad;
   const Tensor a = torch::full({size, size}, 0.5, torch::TensorOptions(dtype).device(device));
@@ -120,14 +120,14 @@ double product_seconds(at::Device device, at::ScalarType dtype, int64_t size) {
     const auto begin = std::chrono::steady_clock::now();
     Tensor product;
     for (int i = 0; i < products; ++i) product = torch::matmul(a, a);
-    product[0][0].item();  // waits
+    product[0][0].item();  // waits for the device
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() / products;
   };
-  seconds_of(1);  // the first one wakes the device up
+  seconds_of(1);  // the first product includes the start of the device
   return std::min(seconds_of(2), seconds_of(2));
 }
 
-/// Measures products that are large enough for that, on any device.
+/// Measures products that are large enough for a stable time, on any device.
 double products_per_second(at::Device device, at::ScalarType dtype) {
   constexpr double kLongEnough = 0.005;
   constexpr int64_t kLargest = 8192;
@@ -174,7 +174,7 @@ DeviceChoice find_devices(std::span<const std::string> names, HostShare share, c
   const auto first_of = [&](int64_t rank) { return rank * n / share.size; };
   const auto end_of = [&](int64_t rank) { return std::max(first_of(rank) + 1, first_of(rank + 1)); };
   DeviceChoice part{{}, /*first_if_enough=*/is_any && n > 0};
-  int64_t index = 0;  // among the accelerators
+  int64_t index = 0;  // index among the accelerators
   for (const AskedDevice& asked : all) {
     int64_t users = share.size;
     if (!asked.device.is_cpu()) {

@@ -1,6 +1,6 @@
-// Both libraries come with the driver, not with torch, so they are opened by name at run time. libcuda knows the GPUs
-// as the process sees them; the management library (NVML) knows the machine's numbering. They meet in the PCI address,
-// which also holds for parts of a GPU (MIG).
+// Both libraries come with the driver and not with torch, so they are opened by name at run time. libcuda knows the
+// GPUs as the process sees them. The management library (NVML) knows the machine's numbering. The PCI address relates
+// the two, also for parts of a GPU (MIG).
 #include "lancet/runtime/gpu_driver.h"
 
 #include <cuda.h>
@@ -15,10 +15,10 @@
 namespace lancet {
 namespace {
 
-/// What the management library counts as a GPU's memory is more than CUDA does by what is kept for error correction.
+/// The management library reports more memory for a GPU than CUDA, because it counts the part for error correction.
 constexpr double kSameGpu = 1.15;
 
-/// Calls the library's function `name` of type F; nullopt when it has none.
+/// Calls the library's function `name` of type F; returns nullopt if it has none.
 template <typename F, typename... Arguments>
 std::optional<int> call(const SymbolSource& library, const char* name, Arguments... arguments) {
   auto* function = reinterpret_cast<F*>(library(name));
@@ -31,7 +31,7 @@ bool succeeds(const SymbolSource& library, const char* name, Arguments... argume
   return call<F>(library, name, arguments...) == 0;
 }
 
-/// The management library's functions, of its version 2 interface. Handles are opaque; 0 is success.
+/// Functions of the management library's interface, version 2. Handles are opaque; 0 means success.
 using NvmlHandle = void*;
 using NvmlPlain = int();
 using NvmlText = int(char*, unsigned);
@@ -56,7 +56,7 @@ void add_physical(const SymbolSource& management, GpuDriver& driver) {
       continue;
     unsigned index = 0;
     if (succeeds<NvmlIndex>(management, "nvmlDeviceGetIndex", handle, &index)) gpu.physical_index = index;
-    // of a part of a GPU (MIG) the address gives the whole one's
+    // for a part of a GPU (MIG), the address gives the memory of the whole GPU
     NvmlMemory memory{};
     if (succeeds<NvmlMemoryInfo>(management, "nvmlDeviceGetMemoryInfo", handle, &memory) &&
         static_cast<double>(memory.total) < kSameGpu * static_cast<double>(gpu.total_bytes))
@@ -65,7 +65,7 @@ void add_physical(const SymbolSource& management, GpuDriver& driver) {
   succeeds<NvmlPlain>(management, "nvmlShutdown");
 }
 
-/// "GPU-%02x...": groups of 4, 2, 2, 2 and 6 bytes, as nvidia-smi prints them.
+/// Returns "GPU-%02x...": groups of 4, 2, 2, 2 and 6 bytes, as nvidia-smi prints them.
 std::string uuid_text(const CUuuid& uuid) {
   std::string text = "GPU-";
   for (size_t i = 0; i < sizeof uuid.bytes; ++i) {
@@ -130,7 +130,8 @@ void add_gpus(const SymbolSource& cuda, GpuDriver& driver) {
 SymbolSource open_library(const std::string& path) {
   void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return {};
-  return [library](const char* symbol) { return ::dlsym(library, symbol); };  // stays open: the driver's threads use it
+  // stays open, because the driver's threads use it
+  return [library](const char* symbol) { return ::dlsym(library, symbol); };
 }
 
 std::string cuda_error_text(const SymbolSource& cuda, int code) {

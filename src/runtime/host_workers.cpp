@@ -21,7 +21,7 @@ void run_independent(const Placement& placement, int64_t n, const std::function<
   if (!placement.is_host_only() || workers <= 1) return run_overlapped(placement, n, work);
   const OneThreadEach one_thread_each;
   for_each_in_parallel(static_cast<size_t>(n), static_cast<size_t>(workers), [&](size_t i) {
-    at::set_num_threads(1);  // OpenMP counts for each thread of ours apart
+    at::set_num_threads(1);  // OpenMP has its own count for each of our threads
     work(static_cast<int64_t>(i));
   });
 }
@@ -57,7 +57,7 @@ void StageTurn::wait_for(std::unique_lock<std::mutex>& lock, int64_t stage) {
 void StageTurn::leave_below(int64_t stage) {
   std::unique_lock lock(turns_.mutex_);
   for (; left_below_ < stage; ++left_below_) {
-    wait_for(lock, left_below_);  // a stage that was passed by
+    wait_for(lock, left_below_);  // this stage was skipped
     ++turns_.next_[static_cast<size_t>(left_below_)];
   }
   turns_.left_.notify_all();
@@ -70,9 +70,9 @@ int64_t run_in_turns(const Placement& placement, int64_t begin, int64_t end,
   std::atomic<int64_t> next{begin};
   const int64_t workers = std::min(placement.batches_under_way(), end - begin);
   const int threads = at::get_num_threads();
-  // A piece that was taken runs: those after it wait for its turns.
+  // A piece that was taken must run, because later pieces wait for its turns.
   const auto run_some = [&](size_t) {
-    if (workers > 1) at::set_num_threads(threads);  // OpenMP counts for each thread of ours apart
+    if (workers > 1) at::set_num_threads(threads);  // OpenMP has its own count for each of our threads
     for (int64_t piece = 0; (piece = next.load()) < end;) {
       if (!next.compare_exchange_weak(piece, piece + 1)) continue;
       try {

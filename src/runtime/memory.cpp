@@ -41,7 +41,7 @@ DeviceMemory device_memory(c10::DeviceAllocator& allocator, int64_t index) {
   constexpr auto kAll = static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
   const auto device = static_cast<c10::DeviceIndex>(index);
   const auto [free, total] = allocator.getMemoryInfo(device);
-  // of what it has not used yet an allocator counts nothing, and says so by an error
+  // for a device without any use so far, an allocator throws an error instead of counting 0
   const auto stats =
       allocator.initialized() ? allocator.getDeviceStats(device) : c10::CachingDeviceAllocator::DeviceStats();
   const int64_t kept = stats.reserved_bytes[kAll].current - stats.allocated_bytes[kAll].current;
@@ -69,10 +69,9 @@ bool is_out_of_memory(const std::exception& error) {
   constexpr int32_t kCudaMemoryAllocation = 2;  // cudaErrorMemoryAllocation, CUDA_ERROR_OUT_OF_MEMORY
   if (const auto* device = dynamic_cast<const c10::AcceleratorError*>(&error))
     return device->get_error_code() == kCudaMemoryAllocation;
-  // Libraries below have errors of their own for it, which only their words tell from others: torch's allocator of the
-  // host; CUDA's driver and NCCL ("out of memory"); cuBLAS, cuSOLVER and cuDNN, which have a status for it but give
-  // another one where it was their handle that found no room; and oneDNN, which says no more than what it could not
-  // make.
+  // Other libraries have their own errors for exhausted memory, which only their text tells apart: torch's host
+  // allocator; CUDA's driver and NCCL ("out of memory"); cuBLAS, cuSOLVER and cuDNN, which have a status for it but
+  // return another one if their handle found no memory; and oneDNN, which only says what it could not create.
   constexpr std::array<std::string_view, 7> kWords{"DefaultCPUAllocator",
                                                    "out of memory",
                                                    "_STATUS_ALLOC_FAILED",
@@ -88,15 +87,15 @@ bool is_out_of_memory(const std::exception& error) {
          });
 }
 
-// Control groups: version 2 has one tree under /sys/fs/cgroup, version 1 one for memory in a folder of its own. Every
-// folder from the process's group up to the root may set a limit; in a container the process's own path may name a
-// folder of the host that is not there, and then the root stands for it.
+// Control groups. Version 2 has one tree under /sys/fs/cgroup; version 1 has one for memory in its own folder. Every
+// folder from the process's group up to the root can set a limit. In a container, the process's path may name a folder
+// of the host that does not exist; then the root is used.
 
 namespace {
 
 namespace fs = std::filesystem;
 
-/// "Key:   123 kB" of a file of /proc, in bytes.
+/// Returns the bytes of "Key:   123 kB" in a file of /proc.
 std::optional<int64_t> kilobytes_of(const fs::path& path, std::string_view key) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);)
@@ -104,17 +103,17 @@ std::optional<int64_t> kilobytes_of(const fs::path& path, std::string_view key) 
   return std::nullopt;
 }
 
-/// nullopt: no such file, or "max".
+/// Returns nullopt if there is no such file, or if it says "max".
 std::optional<int64_t> number_in(const fs::path& path) {
   std::ifstream file(path);
   int64_t number = 0;
   return file >> number ? std::optional(number) : std::nullopt;
 }
 
-/// The names that the two versions of control groups give to the same things.
+/// The names of the same things in the two versions of control groups.
 struct GroupFiles {
   const char* folder;
-  const char* mark;  ///< mark between the colons of the group's line in /proc/self/cgroup
+  const char* mark;  ///< text between the colons of the group's line in /proc/self/cgroup
   const char* limit;
   const char* usage;
   const char* cache_keys[2];
@@ -129,7 +128,7 @@ constexpr GroupFiles kVersions[] = {
      {"total_inactive_file", "total_active_file"}},
 };
 
-/// "/user.slice/job" of the line "4:memory:/user.slice/job".
+/// Returns "/user.slice/job" from the line "4:memory:/user.slice/job".
 std::string group_path(const fs::path& root, const GroupFiles& version) {
   std::ifstream file(root / "proc/self/cgroup");
   for (std::string line; std::getline(file, line);)
@@ -185,7 +184,7 @@ namespace {
 constexpr double kWarningShare = 0.9;
 constexpr std::chrono::seconds kLook{1};
 
-/// All meters that live: devices keep one peak each, and whoever sets that back gives it to all meters first.
+/// All existing meters. A device has only one peak, so before the peak is reset, all meters read it.
 struct Meters {
   std::mutex mutex;
   std::vector<PeakMeter*> all;
@@ -250,7 +249,7 @@ PeakBytes PeakMeter::lap() {
   return std::exchange(since_lap_, {});
 }
 
-/// Moves every device's peak into all meters, and sets it back. Under the lock.
+/// Adds every device's peak to all meters, and resets it. The caller holds the lock.
 void PeakMeter::harvest() {
   for (const at::Device device : meters().devices) {
     const std::optional<DeviceMemory> memory = device_memory(device);
@@ -290,7 +289,7 @@ void MemoryWatch::check() {
   try {
     uses = look_();
   } catch (const std::exception&) {
-    return;  // a device that has failed is the job's to report
+    return;  // the job reports a device that failed
   }
   for (const MemoryInUse& use : uses)
     if (static_cast<double>(use.used_bytes) > kWarningShare * static_cast<double>(use.total_bytes) &&

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view kLessMemory = "use a smaller editor.values.batch, or run.dtype: bf16";
 
-/// torch's own words come with a stack trace.
+/// Removes the stack trace from torch's messages.
 std::string words_of(const std::exception& error) {
   const auto* torch = dynamic_cast<const c10::Error*>(&error);
   return torch != nullptr ? torch->what_without_backtrace() : error.what();

@@ -86,7 +86,7 @@ void RankLinks::end(const RankMessage& farewell) {
       if (link.owes_answer) talk.receive();
       talk.tell(farewell);
     } catch (const CollectiveError&) {
-      // the rank is gone, which whoever ends this is about to hear
+      // the rank is gone, which the caller is about to notice
     }
     link.is_over = true;
   }

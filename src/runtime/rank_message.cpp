@@ -44,7 +44,7 @@ class HeadReader {
     for (int64_t& entry : numbers) entry = number();
     return numbers;
   }
-  /// How many follow, which take at least `least` bytes each.
+  /// Reads how many values follow. Each takes at least `least` bytes.
   int64_t count(size_t least) {
     const int64_t n = number();
     if (n < 0 || n > static_cast<int64_t>(left_.size() / least)) throw cut_off();

@@ -78,7 +78,7 @@ std::map<std::string, bool> named(const Numerics& numerics) {
 }
 
 void set_numerics() {
-  // set once: threads that compute read these switches without a lock
+  // set only once, because computing threads read these switches without a lock
   if (numerics() == Numerics{}) return;
   at::Context& torch = at::globalContext();
   torch.setAllowTF32CuBLAS(false);

@@ -1,4 +1,4 @@
-// Lines from the model's thread to a connection's: a slow reader does not hold the model up.
+// Lines from the model's thread to the thread of a connection. A slow reader does not delay the model.
 #pragma once
 
 #include <chrono>
@@ -22,7 +22,7 @@ class AnswerPipe {
     change_.notify_all();
   }
 
-  /// `last`: a line before the end. Only the first close counts.
+  /// `last`: a line before the end. Only the first call of close() has an effect.
   void close(const std::string& last) {
     {
       const std::lock_guard lock(mutex_);
@@ -51,10 +51,11 @@ class AnswerPipe {
   bool is_closed_ = false;
 };
 
-/// Time between looks whether an answer is awaited still.
+/// The time between two checks whether somebody still waits for the answer.
 inline constexpr std::chrono::milliseconds kLook{250};
 
-/// Returns all that comes, at its end. nullopt: nobody waits for it any more. `is_awaited` empty: somebody does.
+/// Returns everything up to the end; nullopt if nobody waits for it any more. `is_awaited`: empty if somebody always
+/// waits.
 inline std::optional<std::string> take_all(AnswerPipe& pipe, const std::function<bool()>& is_awaited) {
   std::string all;
   for (;;) {
@@ -65,7 +66,7 @@ inline std::optional<std::string> take_all(AnswerPipe& pipe, const std::function
   }
 }
 
-/// Writes what comes to its end. False: nobody reads it any more.
+/// Writes everything up to the end. Returns false if nobody reads it any more.
 inline bool pass_on(AnswerPipe& pipe, const ReplySink& sink) {
   bool is_read = true;
   for (bool is_over = false; is_read && !is_over;) {

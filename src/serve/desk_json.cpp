@@ -25,7 +25,7 @@ Json edit_json(const Journal& journal, const BatchEntry& batch, const EditRecord
   return json;
 }
 
-/// What was asked of a request: metrics without a prompt of its own are left out.
+/// Returns the measured metrics of a request. Metrics for which it had no prompt are left out.
 Json measured_json(const Json& metrics) {
   Json measured = Json::object();
   for (const auto& [name, figures] : metrics.items())

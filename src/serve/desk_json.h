@@ -1,4 +1,4 @@
-// What pages are told, as JSON.
+// The JSON that pages get.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -14,15 +14,15 @@ using Json = nlohmann::ordered_json;
 
 std::string dump_line(const Json& json);
 
-/// A fact as typed_requests() takes it.
+/// Returns a fact in the form that typed_requests() reads.
 Json fact_json(const EditRequest& fact);
 
 Json work_json(const WorkView& view, const StageProgress& progress);
 
-/// The edits that stand, the latest first, and what was taken back.
+/// Returns the current edits, the latest first, and those that were taken back.
 Json edits_json(const Journal& journal);
 
-/// What a page shows of an edit's report.json: each fact before and after, the metrics, the warnings.
+/// Returns the part of an edit's report.json that a page shows: each fact before and after, the metrics, the warnings.
 Json result_json(const std::string& report);
 
 }  // namespace lancet

@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 constexpr size_t kMostWaiting = 8;
 constexpr std::chrono::seconds kLongestEnd{10};
-/// Kind of the folder that edits are kept in, as one server's.
+/// The kind of the folder in which a server keeps its edits.
 constexpr OutputKind kServeFolder{"serve", "edits-state", "lancet-serve-"};
 
 std::string problem_text(const std::exception& error) { return problem_of(error).message; }
@@ -27,7 +27,7 @@ ConfigTree measured_by_itself() {
   return ConfigTree::list(std::move(names));
 }
 
-/// Says that there will be no answer, where nobody else did.
+/// Closes a pipe with the message that there will be no answer, unless it was closed before.
 class PipeEnd {
  public:
   explicit PipeEnd(std::shared_ptr<AnswerPipe> pipe) : pipe_(std::move(pipe)) {}
@@ -68,7 +68,7 @@ EditDesk::EditDesk(const ServeOptions& options, StateClock& clock)
 }
 
 EditDesk::~EditDesk() {
-  // Its thread still asks for it while it comes to its end: not reset(), which forgets it first.
+  // not reset(), which clears the pointer first: the queue's thread still uses it until it ends
   if (queue_) stop();
 }
 
@@ -123,7 +123,7 @@ void EditDesk::restore() {
   }
 }
 
-/// Edits stand without it too.
+/// Restores the last report. The edits work without it, too.
 void EditDesk::restore_report(const Journal& edits) {
   try {
     const std::string report = find_last_report(options_.dir, edits);
@@ -143,7 +143,7 @@ void EditDesk::show_report(const std::string& report) {
   view_.has_report = true;
 }
 
-/// Nothing where the method is in use.
+/// Does nothing if the method is already in use.
 void EditDesk::use(const std::string& method) {
   const std::string wanted = method.empty() ? default_method_ : method;
   if (wanted == view().method) return;
@@ -211,7 +211,7 @@ std::optional<int64_t> EditDesk::edit(EditCommand order) {
 std::string EditDesk::do_edit(const EditCommand& order) {
   use(order.method);
   std::vector<EditRequest> requests = order.given.requests;
-  if (order.given.are_numbered) {  // by their places alone
+  if (order.given.are_numbered) {  // the requests have ids only from their order
     const std::vector<std::string> ids = session_->new_ids({}, requests.size());
     for (size_t i = 0; i < ids.size(); ++i) requests[i].id = ids[i];
   }

@@ -1,4 +1,4 @@
-// The session and its one thread: what pages ask for is queued, and what they show is kept as text.
+// The session and its only thread. Orders of pages are queued, and what pages show is kept as text.
 #pragma once
 
 #include <memory>
@@ -23,7 +23,7 @@ namespace lancet {
 /// Folder below ServeOptions::dir.
 inline constexpr const char* kEditsState = "edits-state";
 
-/// How orders and answers call the weights.
+/// Returns the name of the weights in orders and answers.
 inline const char* weights_name(AskedWeights weights) {
   return weights == AskedWeights::kEdited ? "edited" : "unedited";
 }
@@ -31,61 +31,61 @@ inline const char* weights_name(AskedWeights weights) {
 struct AskOrder {
   std::string prompt = {};
   GenerateTextOptions options = {};
-  std::vector<AskedWeights> weights{AskedWeights::kEdited};  ///< one answer by each, at once
-  bool is_chat = false;                                      ///< whether the prompt is wrapped as a user's message
+  std::vector<AskedWeights> weights{AskedWeights::kEdited};  ///< weights that answer: one answer for each
+  bool is_chat = false;                                      ///< whether the prompt is put as a user's message
 };
 
 struct EditCommand {
   GivenRequests given = {};
-  std::string method = {};  ///< empty: the one that the command line, lancet.yaml or presets choose
+  std::string method = {};  ///< empty: the method that the command line, lancet.yaml or presets choose
 };
 
 struct UndoOrder {
   std::vector<std::string> ids = {};  ///< empty: the last batch
-  int64_t edits_version = 0;          ///< what the page saw
+  int64_t edits_version = 0;          ///< the version that the page showed
 };
 
 enum class ExportKind { kCheckpoint, kPeft, kGguf };
 
 struct ExportOrder {
   ExportKind kind = ExportKind::kCheckpoint;
-  std::string name = {};  ///< name of the folder; valid
+  std::string name = {};  ///< name of the folder, already checked
 };
 
-/// Takes the last push of the edits back.
+/// Takes back the last push of the edits.
 struct UnpushOrder {
-  std::string token = {};  ///< the other server's; empty: none
+  std::string token = {};  ///< token of the other server; empty: none
 };
 
-/// What pages show besides work.
+/// What pages show besides the work.
 struct DeskView {
-  std::string method = {};  ///< method in use
+  std::string method = {};  ///< the method in use
   int64_t edits_version = 0;
-  int64_t model_version = 0;  ///< counts changes of the weights: an answer of another number is of another model
+  int64_t model_version = 0;  ///< counts changes of the weights: an answer with another number comes from another model
   int64_t push_version = 0;   ///< counts changes of push_text()
   int64_t n_edits = 0;
   bool has_report = false;
-  std::string unsaved = {};  ///< why what stands is not kept; empty: it is
+  std::string unsaved = {};  ///< why the current edits are not saved; empty: they are
 };
 
-/// Orders give the number of the work; nullopt: too much waits.
+/// Orders return the number of their work; nullopt if too much work waits.
 class EditDesk {
  public:
-  /// `options` outlive this. Opens the session and restores edits. Throws: as PageServer.
+  /// `options` must outlive this object. Opens the session and restores its edits. Throws: as PageServer.
   EditDesk(const ServeOptions& options, StateClock& clock);
   ~EditDesk();
   EditDesk(const EditDesk&) = delete;
   EditDesk& operator=(const EditDesk&) = delete;
 
   std::optional<int64_t> ask(const AskOrder& order, const std::shared_ptr<AnswerPipe>& pipe);
-  /// A question that is put to the session itself. `answer` has an end of its own where it never runs.
+  /// Queues a question to the session itself. `answer` must handle the case that it is destroyed without a call.
   std::optional<int64_t> ask_session(const std::string& what, std::function<void(Session&)> answer);
   std::optional<int64_t> edit(EditCommand order);
   std::optional<int64_t> undo(const UndoOrder& order);
-  /// How all edits that stand hold now.
+  /// Measures how well all current edits hold.
   std::optional<int64_t> measure();
   std::optional<int64_t> export_as(const ExportOrder& order);
-  /// Loads the edits that stand into another program's server, by what is kept of them.
+  /// Loads the saved current edits into another program's server.
   std::optional<int64_t> push(PushJob job);
   std::optional<int64_t> unpush(const UnpushOrder& order);
   bool cancel(int64_t item) { return queue_->cancel(item); }
@@ -94,14 +94,14 @@ class EditDesk {
   StageProgress progress() const { return board_.now(); }
   const std::string& default_method() const { return default_method_; }
   DeskView view() const;
-  std::string edits_text() const;   ///< edits_json() with the last result and the version
+  std::string edits_text() const;   ///< edits_json(), with the last result and the version
   std::string report_text() const;  ///< report.json of the last edit; empty: none
-  /// Returns lancet-push-1 of the last push since the start that was not taken back; "null": there is none.
+  /// Returns lancet-push-1 of the last push since the start that was not taken back; "null" if there is none.
   std::string push_text() const;
   const ModelFiles& files() const { return session_->files(); }
   const ServedChat& chat() const { return chat_; }
 
-  /// Ends what runs; waits some seconds for it.
+  /// Stops the running work, and waits for it for some seconds.
   void stop();
 
  private:
@@ -114,7 +114,7 @@ class EditDesk {
   void restore_report(const Journal& edits);
   void show_report(const std::string& report);
   void use(const std::string& method);
-  /// The weights are others now, which nothing takes back any more.
+  /// Notes that the weights changed for good.
   void note_new_model();
   std::string do_edit(const EditCommand& order);
   std::string do_undo(const UndoOrder& order);
@@ -123,7 +123,7 @@ class EditDesk {
   std::string do_push(PushJob job);
   std::string do_unpush(const UnpushOrder& order);
   void show_push(std::string report);
-  /// The edits changed: kept on disk, with the report of the edit that did it (empty: an undo did), and told to pages.
+  /// Saves the changed edits on disk with the report of the last edit (empty after an undo), and informs pages.
   void keep(const std::string& report = {});
   void tell(const Journal& journal);
 
@@ -132,13 +132,13 @@ class EditDesk {
   StateClock& clock_;
   OutputLock lock_;
   ProgressBoard board_;
-  std::optional<Session> session_;  ///< used on the queue's thread alone, but for cancel() and files()
+  std::optional<Session> session_;  ///< only used by the queue's thread, except cancel() and files()
   std::string default_method_;
-  bool has_history_ = false;  ///< whether there is a history of edits; making one of none reads the whole checkpoint
-  mutable std::mutex mutex_;  ///< guards what follows
+  bool has_history_ = false;  ///< whether there is a history of edits; making an empty one reads the whole checkpoint
+  mutable std::mutex mutex_;  ///< guards the following members
   DeskView view_;
   std::string edits_, result_ = "null", report_, push_ = "null";
-  bool is_result_past_ = false;  ///< whether edits that it was measured with were taken back
+  bool is_result_past_ = false;  ///< whether some of the edits that it measured were taken back
   std::unique_ptr<WorkQueue> queue_;
 };
 

@@ -16,7 +16,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kKeptFiles = 4;
-/// Most facts of one file: more is a job's work, and would take memory that everybody on the page shares.
+/// The largest number of facts in one file. More is work for a job, and would take memory that all users of the page
+/// share.
 constexpr int64_t kMostFacts = 10'000;
 
 bool are_places(const std::vector<EditRequest>& requests) {
@@ -32,7 +33,7 @@ std::string fact_text(const nlohmann::json& fact, const char* key, size_t number
   return found->get<std::string>();
 }
 
-/// Texts of a list, without empty ones.
+/// Returns the texts of a list, without empty ones.
 std::vector<ConfigTree> fact_texts(const nlohmann::json& fact, const char* key, size_t number) {
   std::vector<ConfigTree> texts;
   const auto found = fact.find(key);
@@ -45,7 +46,7 @@ std::vector<ConfigTree> fact_texts(const nlohmann::json& fact, const char* key, 
   return texts;
 }
 
-/// A file that is there while this is.
+/// A file that exists during the lifetime of this object.
 class ShortLivedFile {
  public:
   ShortLivedFile(const fs::path& folder, const std::string& ending, std::string_view text)

@@ -1,4 +1,4 @@
-// Facts as pages send them: typed ones, and files in every format that lancet reads.
+// Facts that pages send: typed ones, and files in every format that lancet reads.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +17,14 @@ namespace lancet {
 
 struct GivenRequests {
   std::vector<EditRequest> requests = {};
-  bool are_numbered = false;  ///< ids are their places: other numbers say as much
+  bool are_numbered = false;  ///< the ids are only indices, so other ids would do as well
 };
 
-/// [{prompt, subject, target, target_true, paraphrases, neighborhood}]; an empty text is none. Throws: ConfigError.
+/// Reads [{prompt, subject, target, target_true, paraphrases, neighborhood}]. An empty text counts as absent. Throws:
+/// ConfigError.
 GivenRequests typed_requests(const nlohmann::json& facts);
 
-/// Files that were sent and wait to be edited; the latest few.
+/// Files that were sent and wait to be edited: the latest few.
 class SentFiles {
  public:
   struct Sent {
@@ -33,13 +34,13 @@ class SentFiles {
     std::string format = {};
   };
 
-  /// `folder`: for a moment the file lies there. Throws: ConfigError, by the name that the user gave it.
+  /// `folder`: the file is in this folder for a moment. Throws: ConfigError that names the file by the user's name.
   Sent read(const std::filesystem::path& folder, const std::string& name, std::string_view text);
-  /// Throws: ConfigError where it is gone.
+  /// Throws: ConfigError if the file is gone.
   Sent find(int64_t number) const;
 
  private:
-  std::mutex reading_;  ///< one file at a time: read, it takes many times its size
+  std::mutex reading_;  ///< only one file is read at a time, because it takes many times its size
   mutable std::mutex mutex_;
   std::vector<Sent> sent_;
   int64_t last_ = 0;

@@ -1,4 +1,4 @@
-// The edits that a served model's folder had in its weights already: those of an output of `lancet edit`.
+// The edits that were in the weights of the served model from the start, if its folder is an output of `lancet edit`.
 #pragma once
 
 #include <filesystem>
@@ -7,8 +7,9 @@
 
 namespace lancet {
 
-/// {"edits": rows as of edits_json(), the latest first, "base": the folder of the unedited model, "problem": why they
-/// cannot be told}. null: the folder has none. A journal that is damaged is warned of, and the model served without it.
+/// Returns {"edits": rows as of edits_json(), the latest first, "base": the folder of the unedited model, "problem":
+/// why they cannot be listed}; null if the folder has none. If the journal is damaged there is a warning, and the model
+/// is served without it.
 Json inside_edits(const std::filesystem::path& model);
 
 }  // namespace lancet

@@ -11,7 +11,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kLastReportFormat = "lancet-serve-report-1";
 
-/// Differs as soon as an edit comes or goes.
+/// Changes whenever an edit is added or removed.
 Json standing_edits(const Journal& edits) {
   return {{"batches", edits.batches().size()},
           {"undone", edits.undone().size()},

@@ -14,17 +14,18 @@ namespace {
 
 constexpr int64_t kMostAskedBytes = int64_t{1} << 20U;
 
-std::string event(const std::string& json) { return cat("data: ", json, "\n"); }  // a line's end is the pipe's
+std::string event(const std::string& json) { return cat("data: ", json, "\n"); }  // the pipe adds the line end
 
 }  // namespace
 
-/// An answer between the model's thread and a connection's, which ends whatever becomes of the work.
+/// An answer on its way from the model's thread to a connection. The connection always gets an end, whatever happens to
+/// the work.
 class CompletionReply {
  public:
   explicit CompletionReply(bool is_streamed) : is_streamed_(is_streamed) {}
 
   AnswerPipe& pipe() { return pipe_; }
-  /// The status, once the pipe is at its end.
+  /// The status, after the end of the pipe.
   int status() const { return status_; }
 
   void put(const std::string& json) {
@@ -35,7 +36,7 @@ class CompletionReply {
   }
 
   void finish() { end(200, is_streamed_ ? event("[DONE]") : whole_); }
-  /// Does nothing to an answer that is finished.
+  /// Has no effect on a finished answer.
   void fail(const ApiError& error) {
     end(error.status, is_streamed_ ? event(api_error_text(error)) : api_error_text(error));
   }
@@ -51,14 +52,14 @@ class CompletionReply {
   const bool is_streamed_;
   AnswerPipe pipe_;
   std::string whole_;
-  bool is_over_ = false;  ///< used by whoever holds the work alone
+  bool is_over_ = false;  ///< only used by the owner of the work
   std::atomic<int> status_{200};
 };
 
 namespace {
 
-/// What the queue alone holds, so that a reply ends whatever becomes of its work: gone without an end, it was
-/// cancelled, or never begun.
+/// Owned only by the queue, so that a reply always ends: if this is destroyed before the answer is finished, the work
+/// was cancelled, or never began.
 class CompletionWork {
  public:
   explicit CompletionWork(std::shared_ptr<CompletionReply> reply) : reply_(std::move(reply)) {}
@@ -144,7 +145,8 @@ HttpReply OpenAiRoutes::complete(CompletionKind kind, const HttpRequest& request
   if (std::optional<std::string> whole = take_all(reply->pipe(), request.is_awaited))
     return {.status = reply->status(), .body = std::move(*whole)};
   desk_.cancel(*item);
-  return api_error_reply({.status = 503, .message = "whoever asked went away"});  // frees the connection; unread
+  // nobody reads it, but it frees the connection
+  return api_error_reply({.status = 503, .message = "whoever asked went away"});
 } catch (const ApiProblem& problem) {
   return api_error_reply(problem.error);
 }

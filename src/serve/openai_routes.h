@@ -1,4 +1,5 @@
-// The addresses of OpenAI's API on the desk's session: models, completions, chats. For trying: one question at a time.
+// OpenAI's API for the desk's session: models, completions, chats. It is meant for trying out: one question is answered
+// at a time.
 #pragma once
 
 #include <vector>
@@ -9,21 +10,21 @@
 
 namespace lancet {
 
-/// Beginning of the paths.
+/// The beginning of the paths.
 inline constexpr const char* kApiPaths = "/v1/";
 
 class CompletionReply;
 
 class OpenAiRoutes {
  public:
-  /// Both outlive this.
+  /// Both arguments must outlive this object.
   OpenAiRoutes(EditDesk& desk, const ServeOptions& options);
 
   std::vector<HttpRoute> routes();
 
  private:
   HttpReply complete(CompletionKind kind, const HttpRequest& request);
-  /// On the model's thread.
+  /// Runs on the model's thread.
   void answer(Session& session, const CompletionOrder& order, CompletionReply& reply) const;
   HttpReply refuse_full() const;
 

@@ -17,7 +17,7 @@ namespace {
 constexpr int64_t kLongestAnswer = 2048;
 constexpr size_t kLongestName = 80;
 
-/// The body as an object that has no keys but these.
+/// Returns the body as an object that has only these keys.
 nlohmann::json object_of(const HttpRequest& request, std::initializer_list<std::string_view> keys) {
   nlohmann::json json;
   try {
@@ -38,7 +38,7 @@ std::string text_at(const nlohmann::json& json, const char* key) {
   return found->get<std::string>();
 }
 
-/// Text that is handed to another program or to the system, which read it up to a NUL or to a line's end.
+/// Reads text that is passed to another program or to the system, which would cut it at a NUL or a line end.
 std::string line_at(const nlohmann::json& json, const char* key) {
   std::string text = text_at(json, key);
   if (std::ranges::any_of(text, [](unsigned char c) { return c < ' ' || c == 0x7f; }))
@@ -46,7 +46,7 @@ std::string line_at(const nlohmann::json& json, const char* key) {
   return text;
 }
 
-/// The other server's token; empty: none.
+/// Returns the other server's token; empty if there is none.
 std::string token_at(const nlohmann::json& json) {
   std::string token = json.contains("token") ? text_at(json, "token") : "";
   return token.empty() ? token : checked_token(std::move(token), "token");
@@ -59,7 +59,7 @@ int64_t number_at(const nlohmann::json& json, const char* key, int64_t least, in
   throw ConfigError(cat(key, ": expected a whole number from ", least, " to ", most));
 }
 
-/// One plain file name, the same on every system: nothing that leads elsewhere, and nothing hidden.
+/// Returns a plain file name that is valid on every system, does not lead to another folder, and is not hidden.
 std::string folder_name(const std::string& name) {
   const auto is_plain = [](unsigned char c) { return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.'; };
   const bool is_good = !name.empty() && name.size() <= kLongestName && std::ranges::all_of(name, is_plain) &&

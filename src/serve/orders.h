@@ -1,4 +1,4 @@
-// What pages send, read strictly.
+// Reads the orders of pages strictly.
 #pragma once
 
 #include "edit_desk.h"
@@ -7,16 +7,16 @@
 
 namespace lancet {
 
-// Each throws ConfigError that says what was expected.
+// Each function throws ConfigError that says what was expected.
 AskOrder parse_ask(const HttpRequest& request);
-/// `files`: what may be named in the place of facts.
+/// `files`: the files that an order can name instead of facts.
 EditCommand parse_edit(const HttpRequest& request, const SentFiles& files);
-/// Checks an order that says nothing more.
+/// Checks an order that has no further content.
 void parse_measure(const HttpRequest& request);
 UndoOrder parse_undo(const HttpRequest& request);
 ExportOrder parse_export(const HttpRequest& request);
 PushJob parse_push(const HttpRequest& request);
 UnpushOrder parse_unpush(const HttpRequest& request);
-int64_t parse_cancel(const HttpRequest& request);  ///< the item
+int64_t parse_cancel(const HttpRequest& request);  ///< number of the work
 
 }  // namespace lancet

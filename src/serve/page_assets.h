@@ -6,7 +6,7 @@
 
 namespace lancet {
 
-/// `name`: "serve.css". Throws: std::logic_error when there is none.
+/// `name`: "serve.css". Throws: std::logic_error if there is no such file.
 std::string serve_asset(std::string_view name);
 
 }  // namespace lancet

@@ -1,4 +1,4 @@
-// The routes: which address does what at the desk.
+// The routes: which address calls which function of the desk.
 #include "lancet/serve/page_server.h"
 
 #include <algorithm>
@@ -48,7 +48,7 @@ constexpr PageFile kPageFiles[] = {{"/", "serve.html", "text/html; charset=utf-8
                                    {"/charts.css", "charts.css", "text/css; charset=utf-8"},
                                    {"/icon.svg", "icon.svg", "image/svg+xml"}};
 
-/// Own files and own addresses alone, in no frame; nothing is kept by browsers.
+/// Headers: only own files and own addresses, not in frames; browsers keep nothing.
 const std::vector<std::pair<std::string, std::string>> kHeaders{
     {"Content-Security-Policy",
      "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "
@@ -59,7 +59,7 @@ const std::vector<std::pair<std::string, std::string>> kHeaders{
     {"Cross-Origin-Opener-Policy", "same-origin"},
     {"Cache-Control", "no-store"}};
 
-/// What a person sees who opens the page as it cannot be opened.
+/// Returns what a person sees if the page is refused.
 HttpReply refusal_page(const Refusal& refusal) {
   if (refusal.status == 401)
     return {.status = 401, .type = "text/html; charset=utf-8", .body = serve_asset("no-access.html")};
@@ -72,7 +72,7 @@ std::string url_host(const std::string& host) {
   return host.find(':') == std::string::npos ? host : cat("[", host, "]");
 }
 
-/// The first facts of a file, else those that are built in.
+/// Returns the first facts of a file, or the built-in ones.
 Json example_facts(const std::filesystem::path& file) {
   if (file.empty()) return Json::parse(serve_asset("examples.json"));
   RequestFileOptions options;
@@ -191,7 +191,7 @@ class PageServer::Impl {
                        {"version", kVersion}});
   }
 
-  /// Waits for news of whoever has seen state `since`.
+  /// Waits until the state changes from `since`.
   HttpReply state(const HttpRequest& request) {
     const int64_t seen = parse_whole_number(request.parameter("since")).value_or(0);
     const int64_t now = clock_.wait_beyond(seen, kLongestPoll, request.is_awaited);
@@ -220,7 +220,7 @@ class PageServer::Impl {
     return download(render_report({.json = report()}).html, "text/html; charset=utf-8", "report.html");
   }
 
-  /// What was queued; or, of too much, what runs.
+  /// Returns the number of the queued work; if too much work waits, what runs.
   HttpReply queued(const std::optional<int64_t>& item) const {
     if (item) {
       HttpReply reply = json_reply({{"item", *item}});

@@ -37,7 +37,7 @@ void ProgressBoard::on_log(LogLevel level, std::string_view text) {
 
 void ProgressBoard::on_progress(const StageProgress& progress) {
   if (is_at_terminal_) return stderr_reporter().show(progress);
-  // A session forgets at the beginning of a call what was cancelled before it.
+  // at the beginning of a call, a session forgets earlier cancellations
   if (hooks_.wants_interruption()) cancel();
   {
     const std::lock_guard lock(mutex_);

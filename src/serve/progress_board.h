@@ -1,4 +1,4 @@
-// What the session tells while it works: the last state for pages, lines for the terminal.
+// The session's messages while it works: the last state for pages, lines for the terminal.
 #pragma once
 
 #include <functional>
@@ -15,15 +15,15 @@ class ProgressBoard final : public Reporter {
  public:
   struct Hooks {
     std::function<void()> changed = {};
-    std::function<bool()> wants_interruption = {};  ///< asks for the work that runs
+    std::function<bool()> wants_interruption = {};  ///< asks whether the running work should be cancelled
   };
   explicit ProgressBoard(Hooks hooks);
 
   ProgressStyle progress_style() const override;
 
-  /// Clears the board, before a piece of work.
+  /// Clears the board before a piece of work.
   void clear();
-  /// Shows the progress on pages from here on, in the terminal's place.
+  /// From now on progress is shown on pages, and no longer in the terminal.
   void leave_terminal() { is_at_terminal_ = false; }
 
   StageProgress now() const;

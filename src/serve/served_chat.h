@@ -1,4 +1,4 @@
-// How chats are wrapped for the served model.
+// The chat template of the served model.
 #pragma once
 
 #include <optional>
@@ -11,10 +11,11 @@ namespace lancet {
 
 struct ServedChat {
   std::optional<ChatTemplate> chat = {};
-  std::string why_none = {};  ///< what is wrong with the checkpoint's template, where `chat` is empty
+  std::string why_none = {};  ///< what is wrong with the checkpoint's template, if `chat` is empty
 };
 
-/// The template of the command line, else the checkpoint's. Throws: ConfigError for one of the command line without {}.
+/// Returns the template of the command line, else the checkpoint's. Throws: ConfigError if the one of the command line
+/// has no {}.
 ServedChat find_chat(const ServeOptions& options);
 
 }  // namespace lancet

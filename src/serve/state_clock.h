@@ -1,4 +1,4 @@
-// Counts changes of what pages show, so that they can wait for the next one.
+// Counts the changes of what pages show, so that pages can wait for the next change.
 #pragma once
 
 #include <algorithm>
@@ -20,8 +20,8 @@ class StateClock {
     change_.notify_all();
   }
 
-  /// The number after `seen`, or what it is after `longest`, or at the end, or once nobody waits for it any more.
-  /// `is_awaited` empty: somebody does.
+  /// Waits for a number beyond `seen`, but at most `longest`, until the end, or until nobody waits any more. Returns
+  /// the current number. `is_awaited`: empty if somebody always waits.
   int64_t wait_beyond(int64_t seen, std::chrono::milliseconds longest, const std::function<bool()>& is_awaited = {}) {
     const auto until = std::chrono::steady_clock::now() + longest;
     std::unique_lock lock(mutex_);

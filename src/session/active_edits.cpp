@@ -10,7 +10,8 @@
 namespace lancet {
 namespace {
 
-/// Weights that a model has, which come back at the end: no number of them is computed again, which could fail.
+/// Keeps a copy of weights of a model, and puts them back at the end. Nothing is computed for that, because a
+/// computation could fail.
 class KeptWeights {
  public:
   KeptWeights(CausalLM& model, const std::vector<WeightTransaction::Entry>& entries) : model_(model) {
@@ -28,7 +29,7 @@ class KeptWeights {
 
  private:
   CausalLM& model_;
-  std::vector<std::pair<WeightId, Tensor>> kept_;  ///< weights, where the transaction solves
+  std::vector<std::pair<WeightId, Tensor>> kept_;  ///< the weights, on the devices where the transaction solves
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The edits that stand in a session: its model's weights are the unedited ones with these added in their order.
+// The current edits of a session. The weights of its model are the unedited weights plus these edits, in their order.
 #pragma once
 
 #include <map>
@@ -16,60 +16,61 @@ namespace lancet {
 
 class ActiveEdits {
  public:
-  /// Both outlive this.
+  /// Both arguments must outlive this object.
   ActiveEdits(const ModelFiles& files, CausalLM& model);
 
   WeightTransaction& transaction() { return transaction_; }
   bool empty() const { return batches() == 0; }
   size_t batches() const { return kept_.history ? kept_.history->batches().size() : 0; }
-  /// Returns the history of a model that may have no edits.
+  /// Returns the history, which is empty if the model has no edits.
   EditHistory history() const;
-  /// Returns the changes of a history, which must be there.
+  /// Returns all changes. There must be a history.
   std::vector<WeightChanges> all_changes() const { return kept_.history->all_changes(); }
   const Journal& journal() const { return kept_.history->journal(); }
-  /// Returns the last batch of a history, which must be there.
+  /// Returns the last batch. There must be a history.
   const EditedBatch& last_batch() const { return kept_.history->batches().back(); }
 
-  /// Whether an edit of this id stands.
+  /// Whether an edit with this id is among the current ones.
   bool has(const std::string& id) const { return kept_.history && journal().has(id); }
-  /// Returns ids after all that stand or stood (journal/journal.h).
+  /// Returns ids that follow all ids of current and removed edits (journal/journal.h).
   std::vector<std::string> new_ids(std::span<const std::string> taken, size_t count) const {
     return lancet::new_ids(kept_.history ? journal() : Journal({}), taken, count);
   }
-  /// Throws: ConfigError for no request, and for ids that are equal or stand already.
+  /// Throws: ConfigError if there are no requests, or if an id occurs twice or is already used.
   void check_ids(std::span<const EditRequest> requests) const;
 
-  /// The weights that the next batch is made on.
+  /// Puts the weights on which the next batch is made into the model.
   void put_exact();
-  /// The weights that `use` puts, while it runs; then those that the model had, to the bit, also where it throws.
+  /// Runs `use`, which can put other weights into the model. Afterwards the model has exactly its earlier weights, also
+  /// if `use` throws.
   void while_changing(const std::function<void(const PutWeights& put)>& use);
-  /// The weights as the edits leave them, from the unedited ones on: the same additions in the same order give the same
-  /// bits.
+  /// Recomputes the weights from the unedited ones: the same additions in the same order give the same bits.
   void put_back();
 
-  /// `history`: these edits and one more batch, whose changes the transaction has.
+  /// Takes a history that has the current edits and one more batch. The transaction already has the changes of that
+  /// batch.
   void take(EditHistory history);
-  /// Other edits; put_back() applies them. `n_known`: as many of the first batches as these have.
+  /// Replaces the edits; put_back() then applies them. `n_known`: how many of the first batches are the same as now.
   void exchange(EditHistory history, size_t n_known);
-  /// How they hold on the weights as the edits leave them. Where there are some.
+  /// Notes how well the edits hold on the current weights. There must be some.
   void note_measured(const std::map<std::string, MeasuredEdit>& edits);
-  /// The last batch; one that was written leaves an entry.
+  /// Removes the last batch. If it was written to an output, the journal gets an entry about it.
   void undo_last();
-  /// What a reader may have by now: what stands is not forgotten without an entry.
+  /// Notes that the current batches were written. From now on, a removed one leaves an entry in the journal.
   void note_written() { kept_.n_written = batches(); }
 
-  /// Which edits stand, to be put back where a change of them fails.
+  /// The current edits, as kept to be restored if a change fails.
   struct Kept {
-    std::optional<EditHistory> history = {};  ///< nullopt: there never was one
-    /// What the method did after each batch while it was the last; nullopt: not known.
+    std::optional<EditHistory> history = {};  ///< nullopt: there were never any edits
+    /// For each batch, the changes that the method made after it while it was the last one; nullopt: not known.
     std::vector<std::optional<std::vector<WeightChanges>>> finishes = {};
-    size_t n_written = 0;  ///< batches that somebody may have read by now
+    size_t n_written = 0;  ///< number of batches that were written, so that somebody may have read them
   };
   const Kept& kept() const { return kept_; }
   void put(Kept kept) { kept_ = std::move(kept); }
 
-  /// Whether it is known what the method does after the last batch. It is not where batches that came after it are
-  /// gone.
+  /// Whether the changes are known that the method makes after the last batch. They are not if later batches were
+  /// removed.
   bool has_finish() const { return empty() || kept_.finishes.back().has_value(); }
   void set_finish(std::vector<WeightChanges> changes);
 

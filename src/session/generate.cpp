@@ -11,7 +11,7 @@
 namespace lancet {
 namespace {
 
-/// Refuses what changes nothing where the likeliest token is taken.
+/// Refuses options that have no effect when the likeliest token is taken.
 void refuse_idle(const ConfigSection& section, const GenerateTextOptions& options, const Spelling& spelt) {
   for (const auto& [is_given, option] :
        {std::pair<bool, const Option*>{section.has(GenerateSpec::kSeed.key), &GenerateSpec::kSeed},
@@ -23,20 +23,20 @@ void refuse_idle(const ConfigSection& section, const GenerateTextOptions& option
                             spelt(GenerateSpec::kTopK.key), " or ", spelt(GenerateSpec::kTopP.key)));
 }
 
-/// The text of a prompt's continuation while its tokens come, whole characters at a time.
+/// Gives the text of a continuation while its tokens come, in whole characters.
 class TextTeller {
  public:
   TextTeller(const Tokenizer& tokenizer, std::vector<TokenId> prompt)
       : tokenizer_(&tokenizer), ids_(std::move(prompt)), beginning_(tokenizer.decode(ids_)) {}
 
-  /// Returns what is new of the text; perhaps nothing.
+  /// Returns the new part of the text, which can be empty.
   std::string add(TokenId id) {
     ids_.push_back(id);
     const std::string text = added_text(*tokenizer_, ids_, beginning_);
     return from_told(text, whole_bytes(text));
   }
 
-  /// Returns what is left at the end: characters that never became whole.
+  /// Returns what is left at the end: the bytes of unfinished characters.
   std::string rest() {
     const std::string text = added_text(*tokenizer_, ids_, beginning_);
     return from_told(text, text.size());
@@ -55,7 +55,7 @@ class TextTeller {
   size_t told_bytes_ = 0;
 };
 
-/// Tells of text that is not empty.
+/// Passes on a text that is not empty.
 void tell_if_any(const std::string& text, const std::function<void(const std::string&)>& on_text) {
   if (!text.empty()) on_text(text);
 }

@@ -39,7 +39,7 @@ class Session::Impl {
     scope_.reset();
   }
 
-  /// Runs `work` as one call: alone, told to the session's reporter, cancelled by nobody yet.
+  /// Runs `work` as one call: alone, with progress to the session's reporter, and not cancelled by earlier requests.
   template <typename Work>
   auto call(const Work& work) {
     const std::lock_guard one_at_a_time(calls_);
@@ -204,7 +204,7 @@ class Session::Impl {
     return section == nullptr ? "none" : to_yaml(*section);
   }
 
-  /// Describes the model, and makes what the method needs of the unedited one.
+  /// Describes the model, and prepares what the method needs of the unedited model.
   void prepare(MethodRun& method, EditInputs& inputs) {
     inputs.describe(model_, alone());
     if (prepared_) return method.prepare(model_);
@@ -214,7 +214,7 @@ class Session::Impl {
     });
   }
 
-  /// The method on what stands, where no values are to be found.
+  /// The method and the current edits, for work that finds no values.
   struct MethodAtWork {
     MethodAtWork(Impl& impl, MethodWork kind)
         : inputs(impl.job_, impl.files_, {impl.edits_.journal().requests(), "", {}}, impl.kept_),
@@ -228,7 +228,7 @@ class Session::Impl {
     std::optional<EditContext> context;
   };
 
-  /// What solves again the batches after those that lose edits.
+  /// What is needed to solve again the batches that lose edits, and those after them.
   struct Solves {
     Solves(Impl& impl, const EditHistory& history)
         : work(impl, MethodWork::kSolves),
@@ -242,13 +242,13 @@ class Session::Impl {
     EditorState state;
   };
 
-  /// Puts the weights as what stands leaves them, also where a call was cancelled.
+  /// Sets the weights to the unedited ones with the current edits. This also runs after a cancelled call.
   void put_back() {
     reporter_.resume();
     edits_.put_back();
   }
 
-  /// Changes which edits stand: all or nothing.
+  /// Changes the list of current edits: completely, or not at all.
   void change(const std::function<void()>& change_edits) {
     const ActiveEdits::Kept before = edits_.kept();
     try {
@@ -262,7 +262,7 @@ class Session::Impl {
     }
   }
 
-  /// What the method does after the last batch, where another one was the last.
+  /// Runs what the method does after the last batch again, because another batch is the last one now.
   void finish_again() {
     const std::unique_ptr<Editor> editor = make_editor(job_.editor);
     if (!editor->needs().finish) return edits_.set_finish({});
@@ -274,28 +274,28 @@ class Session::Impl {
     put_back();
   }
 
-  /// Writes an output as all outputs are written: complete or not at all.
+  /// Writes an output completely or not at all, as for all outputs.
   void write_output(const OutputPlace& place, IfExists policy, const std::function<void(const fs::path&)>& write) {
     check_output_place(place, policy, files_->checkpoint.folder());
     const OutputLock lock(place.folder, kEditOutput);
     OutputFolder folder(place.folder, policy, kEditOutput);
     write(folder.staging());
-    count_progress();  // the last place where it can be cancelled
+    count_progress();  // the last point at which the call can be cancelled
     commit_output(folder, place, policy);
     edits_.note_written();
   }
 
   Reporter& reporter_;
-  std::optional<ReporterScope> scope_;  ///< scope while this is made
+  std::optional<ReporterScope> scope_;  ///< reporter scope while the session is opened
   std::mutex calls_;
   JobConfig job_;
   std::shared_ptr<const ModelFiles> files_;
   TextGenerator generator_;
-  std::shared_ptr<KeptMatrices> kept_ = std::make_shared<KeptMatrices>();  ///< matrices of all calls' solves
+  std::shared_ptr<KeptMatrices> kept_ = std::make_shared<KeptMatrices>();  ///< shared by the solves of all calls
   CausalLM model_;
   MemoryWatch memory_watch_;
   ActiveEdits edits_;
-  std::shared_ptr<PreparedMethod> prepared_;  ///< made of the unedited model; null before the first edit
+  std::shared_ptr<PreparedMethod> prepared_;  ///< made from the unedited model; null before the first edit
 };
 
 Session::Session(const CompletedJob& job, Reporter& reporter, int64_t planned_requests)

@@ -9,7 +9,7 @@
 namespace lancet {
 namespace {
 
-constexpr int64_t kMostRequests = 1'000'000;  ///< that memory may be planned for
+constexpr int64_t kMostRequests = 1'000'000;  ///< the largest number for which memory can be planned
 
 ConfigTree names_of(std::span<const std::string_view> protocols) {
   std::vector<ConfigTree> names;

@@ -1,4 +1,4 @@
-// What a session is opened by, and what memory is planned for.
+// How a session is opened, and what memory is planned for it.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,12 @@
 
 namespace lancet {
 
-/// The job of a session: `evaluate` is efficacy where nothing is said. Throws: ConfigError.
+/// Returns the job of a session. The default of `evaluate` is efficacy. Throws: ConfigError.
 JobConfig parse_session(const CompletedJob& completed);
 
-/// What one edit() of `n_requests` takes. Where the cache may have the job's statistics, reads the weights that their
-/// keys depend on; what is there counts nothing. Throws: ConfigError for a number of requests out of range.
+/// Returns the work of one edit() of `n_requests`. If the cache may have the job's statistics, this reads the weights
+/// that their keys depend on; cached statistics need no work. Throws: ConfigError if the number of requests is out of
+/// range.
 Workload planned_work(const JobConfig& job, const ModelFiles& files, int64_t n_requests);
 
 }  // namespace lancet

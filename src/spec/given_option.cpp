@@ -8,7 +8,7 @@
 namespace lancet {
 namespace {
 
-/// Reads the only value of a section, whose key is empty.
+/// Reads the only value of a section. Its key is empty.
 struct ReadAlone {
   ConfigSection& section;
   const ConfigTree& value;
@@ -39,13 +39,13 @@ struct ReadAlone {
     const bool is_single = !option->alone.empty() && value.kind == ConfigTree::Kind::kScalar;
     if (!is_single) read(section, without_key(*option));
   }
-  void operator()(const SectionOption*) const {}  // what stands in it is read by its own options
+  void operator()(const SectionOption*) const {}  // the options inside a section are read one by one
 };
 
 }  // namespace
 
 std::string given_problem(const AnyOption& option, const ConfigTree& value) {
-  constexpr std::string_view kNoPlace = ": ";  // what stands before a problem of no source, line and key
+  constexpr std::string_view kNoPlace = ": ";  // the beginning of a problem without source, line and key
   ConfigTree alone = ConfigTree::map();
   alone.set("", value);
   forget_lines(alone);

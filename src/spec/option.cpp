@@ -61,7 +61,7 @@ namespace {
 std::string number_text(int64_t value) { return cat(value); }
 std::string number_text(double value) { return ConfigTree::number(value).scalar; }
 
-/// " above 0" for a least number that only keeps 0 out.
+/// Returns " above 0" if the smallest allowed number is so small that it only excludes 0.
 template <typename T>
 std::string limits_text(const ConfigRange<T>& range) {
   const bool has_min = range.min != ConfigRange<T>().min, has_max = range.max != ConfigRange<T>().max;

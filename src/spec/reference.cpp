@@ -1,4 +1,4 @@
-// docs/options.md: a table for each section, in the order of the declarations.
+// Writes docs/options.md: a table for each section, in the order of the declarations.
 #include "lancet/core/strings.h"
 #include "lancet/spec/job_spec.h"
 #include "lancet/spec/option.h"
@@ -9,20 +9,21 @@ namespace {
 
 constexpr std::string_view kHead = R"(# Every option of the job file
 
-`lancet schema --reference` prints this page, from the declarations that the program reads jobs by.
-A test holds the page to it.
-What the sections are for, with examples: [job-file.md](job-file.md).
-For editors that complete and check YAML `lancet schema` prints the same as a JSON Schema.
+`lancet schema --reference` prints this page from the declarations that the program uses to read jobs.
+A test checks that the page is up to date.
+[job-file.md](job-file.md) explains the sections, with examples.
+`lancet schema` prints the same as a JSON Schema, with which an editor checks and completes YAML.
 
-Relative paths are taken from the job file's folder.
+Relative paths start from the folder of the job file.
 A key without a value (`limit:`, or `limit: null`) counts as absent.
 
-What stands under **affects**:
+The column **affects** says what an option changes:
 
-* *state*: a stream's state is made of it, so that `continue_from` refuses another value.
-* *state if chosen*: it refuses another rule, where the value is no number.
-* *work*: how work is run, shown or kept. It changes no result, but for rounding.
-* *tuned*: `lancet tune` tries multiples of the number by itself.
+* *results*: the edited model, or what is measured.
+* *state*: also the state of a stream, so `continue_from` refuses another value.
+* *state if chosen*: if the value is a rule (`auto` or a share), `continue_from` refuses another rule.
+* *work*: only how work is run, shown or kept. The results are the same except for rounding.
+* *tuned*: `lancet tune` tries multiples of this number, if `tune.search` names no keys.
 )";
 
 std::string affects_text(const AnyOption& option) {
@@ -53,7 +54,7 @@ std::string methods_cell(const Option& option) {
   return option.methods.empty() ? "all" : quoted_names(split(option.methods, ' '));
 }
 
-/// The table of a section, then those of sections in it.
+/// Returns the table of a section, then the tables of sections inside it.
 std::string section_text(std::span<const AnyOption> options, const std::string& place) {
   bool has_methods = false;
   for (const AnyOption& option : options) has_methods = has_methods || !base_of(option).methods.empty();
@@ -74,7 +75,7 @@ std::string section_text(std::span<const AnyOption> options, const std::string& 
 
 std::string record_text() {
   std::string text =
-      "\n## Records\n\nOf `requests` that stand in the job, and of the format `flat`. Other formats: "
+      "\n## Records\n\nKeys of records in the job and in files of the format `flat`. Other formats: "
       "[job-file.md](job-file.md#request-records).\n\n| key | type | what |\n|---|---|---|\n";
   for (const RecordField& field : kRecordFields) {
     const char* type = field.type == FieldType::kText     ? "text"
@@ -89,11 +90,11 @@ std::string record_text() {
 std::string tables_text(const SpecTables& tables) {
   std::string text = "\n## Methods\n\n| method | what |\n|---|---|\n";
   for (const NamedRow& row : tables.methods) text += cat("| `", row.name, "` | ", row.summary, " |\n");
-  text += "\n## Protocols\n\nWith those of their metrics that `accept` and `tune.objective` take.\n\n";
+  text += "\n## Protocols\n\nThe column **metrics** lists the metrics that `accept` and `tune.objective` take.\n\n";
   text += "| protocol | metrics | what |\n|---|---|---|\n";
   for (const NamedRow& row : tables.protocols)
     text += cat("| `", row.name, "` | ", quoted_names(row.metrics), " | ", row.summary, " |\n");
-  text += "\nNames that stand for several:\n\n";
+  text += "\nOne name for several protocols:\n\n";
   for (const ProtocolSet& set : kProtocolSets)
     text += cat("* `", set.name, "`: ", quoted_names(set.protocols), ";\n  ", set.summary, "\n");
   text += "\n## Formats of request files\n\n";

@@ -12,9 +12,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// What is read as text, with or without quotes.
+/// The JSON types of values that are read as text, with or without quotes.
 const Json kScalars{"string", "number", "boolean"};
-/// Exactly one {}.
+/// A text with exactly one {}.
 constexpr const char* kOnePlace = R"(^([^{]|\{(?!\}))*\{\}([^{]|\{(?!\}))*$)";
 constexpr const char* kLabel = "^[A-Za-z0-9+_-][A-Za-z0-9+_.-]*$";
 
@@ -35,7 +35,7 @@ Json by_label(const Json& each) {
           {"additionalProperties", each}};
 }
 
-/// An explicit null counts as absent.
+/// Also accepts null, which counts as absent.
 Json or_null(Json schema) {
   if (schema.contains("enum")) {
     schema["enum"].push_back(nullptr);
@@ -51,7 +51,7 @@ Json or_null(Json schema) {
   return schema;
 }
 
-/// Demands that `key` is there, and no null.
+/// Requires `key` with a value other than null.
 Json given(std::string_view key) {
   return {{"required", {key}}, {"properties", {{std::string(key), {{"not", {{"type", "null"}}}}}}}};
 }
@@ -79,7 +79,7 @@ class SchemaWriter {
     return all;
   }
 
-  /// Names an option's definition: each of several options with one key has a method in its name.
+  /// Returns the name of an option's definition. If several options have the same key, the name also has a method.
   static std::string definition_of(const Option& option) {
     int64_t of_key = 0;
     for (const AnyOption& other : kEditorOptions) of_key += base_of(other).key == option.key ? 1 : 0;
@@ -87,7 +87,7 @@ class SchemaWriter {
                       : cat("editor.", option.key);
   }
 
-  /// A preset by name may bring the method: then any method's keys may stand beside it.
+  /// A preset can bring the method. So if only a preset is named, the keys of any method are accepted.
   Json editor() const {
     Json any = Json::object(), rules = Json::array();
     for (const AnyOption& option : kEditorOptions) any[std::string(base_of(option).key)] = true;
@@ -109,7 +109,7 @@ class SchemaWriter {
     return {{"properties", keys}, {"additionalProperties", false}};
   }
 
-  /// A section of which a method has not all keys is written out; anything else is shared.
+  /// A section that has keys of only some methods is written out for each method; other sections share one definition.
   Json place_of(const AnyOption& option, const std::string& method) const {
     const auto* section = std::get_if<const SectionOption*>(&option);
     if (section == nullptr) return reference_to(definition_of(base_of(option)));
@@ -151,7 +151,8 @@ class SchemaWriter {
       for (const std::string& other : split(base.replaces, ' '))
         if (!other.empty()) replaced[other] = {{"type", "null"}};
       if (!replaced.empty()) rules.push_back({{"if", given(key)}, {"then", {{"properties", replaced}}}});
-      for (const NamedRow& protocol : tables_.protocols)  // files of a protocol, beside the list that names it
+      // the files of a protocol need the protocol in the list of metrics
+      for (const NamedRow& protocol : tables_.protocols)
         if (protocol.name == key && options.data() == EvaluateSpec::kAll)
           rules.push_back({{"if", given(key)}, {"then", with_protocol(protocol.name)}});
     }
@@ -262,7 +263,7 @@ class SchemaWriter {
       return {{"anyOf", {const_auto(), schema}}};
     }
     if (option.shape == Shape::kKeys) return schema;
-    // what is said of lists counts for lists alone, and so for maps
+    // the rules for lists apply only to lists, and those for maps only to maps
     schema["type"] = {"array", "object"};
     if (option.shape == Shape::kKeysOrTexts)
       schema.update({{"items", {{"type", "string"}, {"pattern", kOnePlace}}}, {"contains", {{"const", "{}"}}}});
@@ -288,7 +289,7 @@ class SchemaWriter {
     return {{"items", {{"enum", names}}}, {"uniqueItems", true}};
   }
 
-  /// Names, and patterns for those that end in '*'.
+  /// Accepts the names of metrics, and patterns for names that end in '*'.
   Json metric() const {
     Json names = Json::array(), any = Json::array();
     for (const NamedRow& protocol : tables_.protocols)

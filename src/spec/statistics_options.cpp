@@ -16,14 +16,14 @@ std::filesystem::path default_cache() {
   return std::filesystem::path(home != nullptr ? home : "/tmp") / ".cache" / "lancet";
 }
 
-/// The value of `tokens` that stands for its default.
+/// The value of `tokens` that means the default.
 constexpr std::string_view kAutoTokens = "auto";
 
 bool is_absent_or(const ConfigTree* value, std::string_view word) {
   return value == nullptr || (value->kind == ConfigTree::Kind::kScalar && value->scalar == word);
 }
 
-/// A path to the files of all layers.
+/// Reads a path that stands for the files of all layers.
 std::filesystem::path read_pattern(ConfigSection& section, const PathOption& option,
                                    const std::filesystem::path& base) {
   std::filesystem::path pattern = read(section, option, base);

@@ -26,7 +26,7 @@ TokenBatch make_chunk(const CorpusTokens& corpus, std::span<const int64_t> docum
   return make_packed_batch(parts);
 }
 
-/// Adds each layer's keys of one chunk as they pass by. The hooks borrow the sums and the chunk's counts.
+/// Hooks that add each layer's keys of one chunk to its sum. They borrow the sums and the chunk's counts.
 HookSet hooks_of(MomentSums& sums, std::span<const int64_t> layers, RowCounts& counts) {
   HookSet hooks;
   for (size_t i = 0; i < layers.size(); ++i)
@@ -36,7 +36,8 @@ HookSet hooks_of(MomentSums& sums, std::span<const int64_t> layers, RowCounts& c
   return hooks;
 }
 
-/// The plan depends on the corpus and the chunk's size alone: it decides the order of the sums, and so their last bits.
+/// Returns this rank's chunks. The plan depends only on the corpus and the size of chunks, because it decides the order
+/// of the sums, and so their last bits.
 std::vector<std::vector<int64_t>> own_chunks(const CausalLM& model, const CorpusTokens& corpus, int64_t chunk_tokens,
                                              const Communicator& communicator) {
   if (chunk_tokens == 0) chunk_tokens = statistics_chunk_tokens(model.config(), model.placement().weight_dtype());
@@ -54,13 +55,13 @@ int64_t tokens_of(const CorpusTokens& corpus, const std::vector<std::vector<int6
   return tokens;
 }
 
-/// Largest chunk of an accelerator: as many rows as one product of GramAccumulator's takes.
+/// The largest chunk on an accelerator: as many rows as one product of GramAccumulator takes.
 constexpr int64_t kMostChunkTokens = 16384;
 
 int64_t chunk_token_bytes(const ModelConfig& config, at::ScalarType dtype) {
-  // At the MLP's key: gate, up, the activated gate and the key, and the residual stream with its normed copies; then
-  // the key in f32 for its products, as it is and counted. 14336 x 4096: 442 kB a token in f32, 2048 tokens; 279 kB in
-  // bf16, 3584 tokens.
+  // Counts what is in memory at the MLP's key: gate, up, the activated gate, the key, and the residual stream with its
+  // normalised copies; also the key in f32 for its products, plain and multiplied by its counts. 14336 x 4096: 442 kB
+  // per token in f32, so 2048 tokens; 279 kB in bf16, so 3584 tokens.
   const int64_t d_key = config.largest_keys().size();
   return (4 * d_key + 6 * config.d_model) * static_cast<int64_t>(at::elementSize(dtype)) + 8 * d_key;
 }
@@ -70,9 +71,9 @@ void collect_own_chunks(const CausalLM& model, const CorpusTokens& corpus,
                         MomentSums& sums, PartialSums* saves) {
   const int64_t tokens = tokens_of(corpus, chunks);
   Progress progress("statistics", tokens, "tokens", saves != nullptr ? kOncePerModel : "");
-  progress.measure_by("", static_cast<int64_t>(chunks.size()));  // documents that begin alike cost less a token
+  progress.measure_by("", static_cast<int64_t>(chunks.size()));  // documents with equal beginnings cost less per token
   int64_t begin = sums.go_on_from(saves, tokens, progress);
-  // In turns, so that every layer's sum takes the chunks in their order.
+  // the turns make every layer's sum take the chunks in their order
   const auto add_chunk = [&](int64_t i, StageTurn& turn) {
     const torch::NoGradGuard no_grad_in_this_thread;
     TokenBatch chunk = make_chunk(corpus, chunks[static_cast<size_t>(i)]);
@@ -102,7 +103,7 @@ int64_t statistics_chunk_tokens(const ModelConfig& config, const Placement& plac
                                 std::span<const int64_t> layers) {
   const int64_t usual = statistics_chunk_tokens(config, placement.weight_dtype());
   if (placement.is_host_only() || layers.empty()) return usual;
-  int64_t room = DeviceBudget::kUnknown;  // the least, beside the sums
+  int64_t room = DeviceBudget::kUnknown;  // the smallest free memory of the devices, without the sums
   for (const Stage& stage : placement.stages()) {
     if (stage.begin > layers.back()) break;
     const std::optional<int64_t> planned = placement.room_bytes(stage.device);
@@ -114,7 +115,7 @@ int64_t statistics_chunk_tokens(const ModelConfig& config, const Placement& plac
         sums += 8 * config.key_shape(layer).moments();
     room = std::min(room, *planned - sums);
   }
-  // a quarter: the passes' own copies beside what is counted of a token
+  // only a quarter, because passes make copies that chunk_token_bytes() does not count
   for (const int64_t tokens : {kMostChunkTokens, kMostChunkTokens / 2})
     if (tokens > usual && tokens * chunk_token_bytes(config, placement.weight_dtype()) <= room / 4) return tokens;
   return usual;

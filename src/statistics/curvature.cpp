@@ -16,7 +16,7 @@ MomentSpectrum make_spectrum(const Tensor& moment_NN, int64_t tokens, const std:
     throw NumericError(
         cat(where, ": the second moments have NaN or Inf: the statistics are damaged, remove them from the cache"));
   auto [values_N, vectors_NN] = at::linalg_eigh(moment_NN);  // ascending
-  return {values_N.clamp_min(0), vectors_NN, tokens};        // rounding may leave one below 0
+  return {values_N.clamp_min(0), vectors_NN, tokens};        // rounding can make one negative
 }
 
 MomentSpectrum joined(const MomentSpectrum& text, const Tensor& rows_MN, const std::string& where) {
@@ -39,7 +39,8 @@ LowCurvature find_low_curvature(const Curvature& curvature, double energy, const
   if (!(total > 0))
     throw NumericError(cat(where, ": the loss on text has no curvature there: expected second moments above 0"));
   const int64_t reached =
-      (descending_P.cumsum(0) < energy * total).sum().item<int64_t>();  // those before the one that reaches it
+      // number of products before the one that reaches the share
+      (descending_P.cumsum(0) < energy * total).sum().item<int64_t>();
   const double below = descending_P[std::min(reached, descending_P.numel() - 1)].item<double>();
   LowCurvature low{products_OI < below, below};
   if (!low.allowed_OI.any().item<bool>())

@@ -62,8 +62,8 @@ void DerivedStore::prepare(std::span<const int64_t> layers, Communicator& commun
   communicator.run_collectively("statistics", [&] {
     if (!communicator.is_root()) return;
     for (const int64_t layer : layers)
-      if (!has(layer)) missing.push_back(layer);  // a damaged file is found now, not after hours of work
-    // a pass over text may take hours: whether its results can be kept is found before
+      if (!has(layer)) missing.push_back(layer);  // finds a damaged file now, not after hours of work
+    // a pass over text can take hours: check first whether its results can be written
     if (!missing.empty()) check_writable(cache_file(missing.front()).parent_path(), "statistics.cache");
   });
   missing = broadcast_numbers(communicator, missing);
@@ -110,7 +110,7 @@ Tensor FactorStore::load(int64_t layer) const { return load_matrix(layer); }
 
 namespace {
 
-/// The smallest power of ten of the ridge that lifts the spectrum above rounding.
+/// Returns the smallest power of ten for the ridge that lifts all eigenvalues above rounding errors.
 double sufficient_ridge(double smallest, double largest, double mean_diagonal, int64_t size) {
   const double rounding = largest * static_cast<double>(size) * std::numeric_limits<double>::epsilon();
   const double needed = (std::max(-smallest, 0.0) + 10.0 * rounding) / mean_diagonal;
@@ -134,7 +134,7 @@ NumericError not_definite(const Tensor& covariance_FF, double mean, double ridge
                           " or use more tokens"));
 }
 
-/// Describes the matrix that has the smallest eigenvalue.
+/// Describes the failure, with experts that of the matrix with the smallest eigenvalue.
 NumericError no_factor(const Tensor& covariance, double ridge, const std::string& where) {
   const double mean = mean_diagonal(covariance);
   if (covariance.dim() == 2 || !std::isfinite(mean) || !(mean > 0))
@@ -160,7 +160,7 @@ namespace {
 
 int64_t bytes_of(const Tensor& tensor) { return static_cast<int64_t>(tensor.nbytes()); }
 
-/// A copy in memory from which the device copies at its full rate.
+/// Copies a matrix to page-locked memory, from which the device copies at its full rate.
 Tensor page_locked(const Tensor& matrix, at::Device device) {
   const Tensor dense = matrix.is_non_overlapping_and_dense() ? matrix : matrix.contiguous();
   return Placement::staging_buffer(bytes_of(dense), device)
@@ -232,7 +232,7 @@ Tensor KeptMatrices::matrix(const FileMatrix& place, const Read& read) {
   entry.file = {};
   const Tensor matrix = read();
   ++reads_;
-  // what was written to while it was read is used, since it was checked, but looked at again the next time
+  // the file changed while it was read: its contents were checked and are used, but not kept for the next time
   if (identify_file(place.file) != file) return upload(matrix, place.device);
   entry.file = file;
   keep(entry, matrix, place, since);

@@ -16,7 +16,7 @@
 namespace lancet {
 namespace {
 
-/// Documents of a chunk, padded to the longest, with the places that predict a token.
+/// A chunk's documents, padded to the longest one, and the positions that predict a token.
 struct LabelledChunk {
   TokenBatch batch;
   std::vector<int64_t> places, labels;
@@ -33,8 +33,8 @@ struct LabelledChunk {
   }
 };
 
-/// The gradient of the labels' summed NLL by the last layer's output at their places, [N, D]. The logits of some are
-/// held at a time.
+/// Returns the gradient [N, D] of the labels' summed NLL with respect to the last layer's output at their positions.
+/// Only some of the logits are in memory at a time.
 Tensor loss_gradient(const CausalLM& model, const Tensor& hidden_ND, const Tensor& label_N) {
   const int64_t at_once = rows_per_head_call(model.config(), model.placement().weight_dtype());
   Tensor gradient_ND = torch::empty_like(hidden_ND);
@@ -48,7 +48,7 @@ Tensor loss_gradient(const CausalLM& model, const Tensor& hidden_ND, const Tenso
   return gradient_ND;
 }
 
-/// Adds the gradients at the layers' outputs of one chunk.
+/// Adds the gradients at the layers' outputs for one chunk.
 void add_chunk(const CausalLM& model, const LabelledChunk& chunk, std::span<const int64_t> layers, MomentSums& sums) {
   const SequenceInfo& sequence = chunk.batch.sequence;
   Tensor below_BTD;
@@ -59,7 +59,7 @@ void add_chunk(const CausalLM& model, const LabelledChunk& chunk, std::span<cons
   const torch::AutoGradMode with_gradients(true);
   std::vector<Tensor> outputs(layers.size());
   HookSet hooks;
-  // the lowest output depends on no leaf: it is made one; the others stay what the graph has
+  // The lowest output depends on no leaf tensor, so it becomes one. The others stay part of the graph.
   for (size_t i = 0; i < layers.size(); ++i)
     hooks.replace({HookPoint::kMlpOut, layers[i]}, [&outputs, i](const Tensor& y) {
       outputs[i] = y.requires_grad() ? y : y.detach().requires_grad_(true);
@@ -76,8 +76,8 @@ void add_chunk(const CausalLM& model, const LabelledChunk& chunk, std::span<cons
     sums.of(i).add(gradients[i].flatten(0, 1).index_select(0, to_index(chunk.places, gradients[i].device())), once);
 }
 
-/// Documents of each of a rank's chunks: those of equal length together. They depend on the corpus and the chunk's size
-/// alone.
+/// Returns the documents of each of this rank's chunks. Documents of equal length are together. The chunks depend only
+/// on the corpus and the size of chunks.
 std::vector<std::vector<int64_t>> own_chunks(const CorpusTokens& corpus, int64_t chunk_tokens,
                                              const Communicator& communicator) {
   std::vector<int64_t> documents, lengths;
@@ -116,8 +116,8 @@ void collect_own_chunks(const CausalLM& model, const CorpusTokens& corpus, std::
 }  // namespace
 
 int64_t backward_token_bytes(const ModelConfig& config, at::ScalarType dtype) {
-  // Norms' inputs and outputs and the residual stream, gate, up, the activated gate and the key, queries, keys and
-  // values, the heads' results; and once more the widest of them as a gradient.
+  // Counts the inputs and outputs of norms, the residual stream, gate, up, the activated gate and the key, queries,
+  // keys and values, and the heads' results; and the widest of them once more, as a gradient.
   const int64_t numbers =
       8 * config.d_model + 5 * config.active_ffn() + 2 * query_size(config) + 2 * config.n_kv_heads * config.head_dim;
   return numbers * static_cast<int64_t>(at::elementSize(dtype));

@@ -1,4 +1,4 @@
-// The keys that another tool's statistics are of.
+// The sizes of keys for which another tool's statistics were computed.
 #pragma once
 
 #include <span>
@@ -8,7 +8,7 @@
 
 namespace lancet {
 
-/// Numbers of the layers' keys. Throws: ConfigError, naming `option`, for layers with experts.
+/// Returns the size of the layers' keys. Throws: ConfigError that names `option`, for layers with experts.
 int64_t imported_key_size(const ModelConfig& config, std::span<const int64_t> layers, std::string_view option);
 
 }  // namespace lancet

@@ -16,19 +16,19 @@ namespace {
 constexpr std::string_view kSum = "mom2.mom2";
 constexpr std::string_view kCount = "mom2.count";
 
-/// Largest |S_ij - S_ji| / sqrt(S_ii S_jj). An f32 product need not be symmetric, and 1e4 to 1e5 of them are added up
-/// in f32, each step with an error of 6e-8 (a random walk ends near 2e-5); a matrix that is no sum of k k^T is off by
-/// about 1.
+/// The largest allowed |S_ij - S_ji| / sqrt(S_ii S_jj). An f32 product is not always symmetric, and 1e4 to 1e5 products
+/// are added in f32, each step with an error of 6e-8 (a random walk ends near 2e-5). For a matrix that is not a sum of
+/// k k^T the number is about 1.
 constexpr double kAsymmetry = 1e-3;
 
-/// The checks go through the matrix in tiles: another copy of it would be gigabytes.
+/// The checks go through the matrix in tiles, because a copy of it would take gigabytes.
 constexpr int64_t kTile = 2048;
 
 [[noreturn]] void fail(const std::filesystem::path& path, std::string_view key, std::string_view problem) {
   throw CheckpointError(cat(path.string(), ": ", key, ": ", problem));
 }
 
-/// `key`: of an array whose type has been checked.
+/// `key`: the name of an array whose type was checked.
 Tensor read_tensor(const NpzReader& file, std::string_view key) {
   const NpzArray& array = file.info(key);
   Tensor tensor = torch::empty(array.shape, at::TensorOptions(Placement::host()).dtype(to_scalar_type(*array.dtype)));
@@ -72,14 +72,14 @@ void check_sum(const NpzReader& file, int64_t size) {
 
 void check_diagonal(const Tensor& diagonal_F, const std::filesystem::path& path) {
   const double smallest = diagonal_F.min().item<double>();
-  // written so that NaN fails too
+  // written so that NaN fails, too
   if (!(smallest >= 0.0))
     fail(path, kSum,
          cat("expected sums of squares on the diagonal, got ", smallest,
              "; the file is damaged or no second moment: compute it again"));
 }
 
-/// S <- (S + S^T) / 2 / count, checked on the way.
+/// Computes S <- (S + S^T) / 2 / count, and checks S on the way.
 void average_in_place(Tensor& sum_FF, int64_t count, const std::filesystem::path& path) {
   const int64_t size = sum_FF.size(0);
   const Tensor diagonal_F = sum_FF.diagonal().clone();

@@ -13,10 +13,11 @@
 namespace lancet {
 namespace {
 
-/// Most that an entry of P may differ from its mirror image, and that P x may differ from P P x, relative to x: P was
-/// computed and stored in f32 (6e-8, times sqrt(n) terms); what is no projection is off by about 1.
+/// The largest allowed difference between an entry of P and its mirror image, and between P x and P P x, relative to x.
+/// P was computed and stored in f32 (6e-8, times sqrt(n) terms). For a matrix that is not a projection the difference
+/// is about 1.
 constexpr double kTolerance = 1e-3;
-/// The mirror images are compared in tiles: another copy of P would be gigabytes.
+/// Mirror images are compared in tiles, because a copy of P would take gigabytes.
 constexpr int64_t kMirrorTile = 2048;
 constexpr int64_t kProbes = 4;
 
@@ -24,7 +25,7 @@ CheckpointError unusable(const std::filesystem::path& file, std::string_view wha
   return CheckpointError(cat("statistics.import_null_space: ", file.string(), ": ", what));
 }
 
-/// `read`, whose problems begin with the file.
+/// Calls `read`, and puts the file's name in front of its problems.
 template <typename Read>
 auto for_import(const Read& read) {
   try {
@@ -43,7 +44,7 @@ void check_symmetric(const Tensor& p_FF, const std::string& where, const std::fi
         return p_FF.slice(0, row, row + kMirrorTile).slice(1, column, column + kMirrorTile);
       };
       const double largest = (tile(i, j) - tile(j, i).t()).abs().max().item<double>();
-      if (!(largest <= kTolerance))  // NaN too
+      if (!(largest <= kTolerance))  // also refuses NaN
         throw unusable(file, cat(where, ": no projection: entries across the diagonal differ by ", largest,
                                  ": compute it again, or use statistics of text"));
     }

@@ -10,7 +10,7 @@
 namespace lancet {
 namespace {
 
-/// Raised when the meaning of an imported file changes.
+/// Increase the number when the meaning of imported files changes.
 constexpr std::string_view kImportFormat = "lancet-import-2";
 
 std::filesystem::path file_of(std::string pattern, int64_t layer) {

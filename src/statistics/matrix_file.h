@@ -1,5 +1,5 @@
-// A file of the statistics cache: one matrix in f64 and facts about it as text. It can be made again at any
-// time, so one that is damaged is named and made again. Defined in statistics_store.cpp.
+// A file of the statistics cache: one matrix in f64, and facts about it as text. It can be computed again at any time,
+// so a damaged file is reported and replaced. Defined in statistics_store.cpp.
 #pragma once
 
 #include <filesystem>
@@ -14,16 +14,16 @@
 
 namespace lancet {
 
-/// Fact of a file: how many tokens its covariance is of.
+/// The fact that says from how many tokens a covariance was computed.
 inline constexpr const char* kTokensFact = "tokens";
 
-/// Sizes of second moments: [F, F], or of experts [E, W, W].
+/// Returns the sizes of second moments: [F, F], or [E, W, W] for layers with experts.
 std::vector<int64_t> moment_sizes(KeyShape keys);
 
 enum class MatrixShape {
-  kSymmetric,  ///< square: half of it is stored, row by row, each from the diagonal on
+  kSymmetric,  ///< square: one half is stored, row by row, each row from the diagonal on
   kLower,      ///< square, zero above the diagonal: only the rest is stored, column by column
-  kWide        ///< any number of rows; of experts a square for each
+  kWide        ///< any number of rows; with experts a square matrix for each
 };
 
 struct MatrixKind {
@@ -33,21 +33,21 @@ struct MatrixKind {
   MatrixShape shape;
 };
 
-/// The file's header.
+/// A file whose header was read.
 class MatrixFile {
  public:
-  /// Opens a matrix for keys of this shape: of F columns, or of experts [E, W, W]. Throws: CheckpointError when the
-  /// file is none of this kind, or had another name.
+  /// Opens a matrix for keys of this shape: with F columns, or [E, W, W] for layers with experts. Throws:
+  /// CheckpointError if the file is of another kind, or was renamed.
   static MatrixFile open(const std::filesystem::path& path, const MatrixKind& kind, KeyShape keys);
 
-  /// Throws: CheckpointError when the fact is missing or no number.
+  /// Returns a fact as a number. Throws: CheckpointError if the fact is missing or not a number.
   double number(const std::string& fact) const;
-  /// Loads the matrix on the host, in memory of its own; checked: kLower column-major, the others row-major.
+  /// Loads the matrix on the host into its own memory, and checks it. kLower is column-major, the others row-major.
   /// Throws: CheckpointError.
   Tensor load() const;
   /// Returns the bytes that load() takes.
   int64_t bytes() const;
-  /// Reads all of it, and keeps nothing. Throws: CheckpointError.
+  /// Reads and checks the whole file without keeping it. Throws: CheckpointError.
   void check() const;
 
  private:
@@ -59,17 +59,18 @@ class MatrixFile {
   KeyShape keys_;
 };
 
-/// Whether the file is there and `check` finds it whole. One that is not is named in a warning: whoever asks makes it
-/// again.
+/// Whether the file exists and `check` does not throw. If the file exists but is damaged, a warning names it, and the
+/// caller computes it again.
 bool is_whole(const std::filesystem::path& path, const std::function<void()>& check);
-/// Whether it is there and whole, by reading all of it.
+/// Whether the file exists and is whole. Reads all of it.
 bool has_matrix(const std::filesystem::path& path, const MatrixKind& kind, KeyShape keys);
 
-/// `matrix`: row-major, or column-major of kLower; on any device; of experts [E, W, W]. The memory of one on the host
-/// that is no kWide is used up. Makes the folder. Throws: CheckpointError when the disk refuses.
+/// Writes a matrix and makes its folder. `matrix`: on any device, row-major, but column-major for kLower; [E, W, W] for
+/// layers with experts. The memory of a host matrix is overwritten unless its shape is kWide. Throws: CheckpointError
+/// if the disk refuses.
 void write_matrix(const std::filesystem::path& path, const MatrixKind& kind, const Tensor& matrix, Metadata facts);
 
-/// All digits of a number, for a fact.
+/// Returns a number with all its digits, for a fact.
 std::string exact_text(double number);
 
 }  // namespace lancet

@@ -1,5 +1,5 @@
-// Sums of a pass over text, whatever is summed: of each layer one, which can be saved, restored and added over ranks.
-// Defined in partial_sums.cpp.
+// The sums of a pass over text, one for each layer, whatever is summed. They can be saved, restored and added over
+// ranks. Defined in partial_sums.cpp.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace lancet {
 
-/// One layer's sum, or those of its experts.
+/// The sum of one layer, or the sums of its experts.
 class LayerSums {
  public:
   LayerSums(KeyShape rows, const Placement& placement, int64_t layer);
@@ -35,19 +35,19 @@ class LayerSums {
 /// The sums of all layers.
 class MomentSums {
  public:
-  /// `model` outlives the sums; `layers`: ascending.
+  /// `model` must outlive the sums. `layers`: ascending.
   MomentSums(const CausalLM& model, MomentSide side, std::span<const int64_t> layers);
 
-  /// Returns the sum of the layer at this place among the layers.
+  /// Returns the sum of the layer with this index among the layers.
   LayerSums& of(size_t place) { return sums_[place]; }
-  /// What is to be saved of the sums after `chunks` chunks.
+  /// Returns what to save of the sums after `chunks` chunks.
   SavedPass after(int64_t chunks) const;
-  /// Restores what an earlier run saved of the same pass over `tokens` tokens, and returns after how many chunks that
-  /// was; 0 where there is nothing.
+  /// Restores the sums that an earlier run saved of the same pass over `tokens` tokens. Returns after how many chunks
+  /// they were saved; 0 if there are none.
   int64_t go_on_from(const PartialSums* saves, int64_t tokens, Progress& progress);
-  /// Collective.
+  /// Collective. Adds the sums of all ranks.
   void sum_over(Communicator& communicator);
-  /// Throws: NumericError when a mean is not finite.
+  /// Returns the means. Throws: NumericError if a mean is not finite.
   std::vector<Covariance> take() &&;
 
  private:

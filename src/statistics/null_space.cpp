@@ -24,7 +24,7 @@ Tensor NullSpace::projector() const {
 
 namespace {
 
-/// `spectrum_F`: ascending. The least eigenvalue that is not one of the null space's.
+/// Returns the smallest eigenvalue that does not belong to the null space. `spectrum_F`: ascending.
 double threshold_of(const Tensor& spectrum_F, double share) {
   const double size = static_cast<double>(spectrum_F.size(0));
   return spectrum_F[static_cast<int64_t>(std::clamp(std::round(share * size), 1.0, size - 1))].item<double>();
@@ -39,7 +39,7 @@ NullSpace make_null_space(const Tensor& covariance_FF, const NullSpaceRule& rule
     throw NumericError(
         cat(where, ": the covariance has NaN or Inf: the statistics are damaged, remove them from the cache"));
   const auto [spectra, vectors_FF] = at::linalg_eigh(covariance_FF);  // ascending
-  // experts' blocks have one spectrum together
+  // the blocks of all experts share one spectrum
   const Tensor spectrum_F = spectra.dim() == 1 ? spectra : std::get<0>(spectra.flatten().sort());
   const double threshold = rule.below ? *rule.below : threshold_of(spectrum_F, rule.share);
   const int64_t size = spectrum_F.size(0), rank = (spectrum_F < threshold).sum().item<int64_t>();

@@ -10,7 +10,7 @@
 namespace lancet {
 namespace {
 
-/// A basis vector a row; of experts P's blocks.
+/// Each row is a basis vector. For layers with experts it is P itself, in blocks.
 constexpr MatrixKind kNullSpace{{"lancet-null-space-2"}, "basis", "null space of a covariance", MatrixShape::kWide};
 constexpr const char* kRank = "rank";
 constexpr const char* kBelow = "below";

@@ -17,10 +17,10 @@
 namespace lancet {
 namespace {
 
-/// Raised when the format or the meaning of the file changes.
+/// Increase the number when the format or the meaning of the file changes.
 constexpr SealedFormat kPartialSums{"lancet-partial-sums-2"};
 constexpr std::string_view kSuffix = ".partial.safetensors";
-/// A save that took s seconds is followed by at least this many times s without one.
+/// After a save that took s seconds, there is no other save for at least this many times s.
 constexpr double kWorkPerSave = 20;
 
 std::string sum_name(int64_t index) { return cat("sum.", index); }
@@ -31,7 +31,8 @@ int64_t number(const SealedFile& file, const std::string& fact) {
   return *value;
 }
 
-/// Names of all passes' sums; none where the folder cannot be listed: they are then not found, and stay.
+/// Returns the names of the sums of all passes. If the folder cannot be listed there are none: the files are not found,
+/// and stay.
 std::vector<std::string> saved_sums(const std::filesystem::path& folder) {
   try {
     std::vector<std::string> names = folder_names(folder);
@@ -42,7 +43,7 @@ std::vector<std::string> saved_sums(const std::filesystem::path& folder) {
   }
 }
 
-/// Throws: CheckpointError saying what is wrong with it.
+/// Throws: CheckpointError that says what is wrong with the file.
 SavedPass read_pass(const std::filesystem::path& file, const std::string& key, std::span<const KeyShape> layers) {
   const SealedFile saved = SealedFile::open(file, kPartialSums);
   if (saved.fact("key") != key) throw CheckpointError("written by another pass");
@@ -100,21 +101,21 @@ void PartialSums::save(const SavedPass& pass) {
 
 bool PartialSums::are_saved_since(const std::filesystem::path& folder, std::filesystem::file_time_type time) {
   return std::ranges::any_of(saved_sums(folder), [&](const std::string& name) {
-    std::error_code error;  // a file that goes away: not saved
+    std::error_code error;  // a file that another run just removed does not count
     const auto written = std::filesystem::last_write_time(folder / name, error);
     return !error && written >= time;
   });
 }
 
 void PartialSums::remove_all(const std::filesystem::path& folder, const std::string& key) {
-  std::error_code ignored;  // a file that stays is another run's waste of space, not a failure of this one
+  std::error_code ignored;  // a file that cannot be removed only wastes space
   for (const std::string& name : saved_sums(folder))
     if (name.starts_with(key + ".")) std::filesystem::remove(folder / name, ignored);
 }
 
 namespace {
 
-/// One matrix is not copied.
+/// Stacks matrices. A single matrix is not copied.
 Tensor together(const std::vector<Tensor>& blocks) {
   return blocks.size() == 1 ? blocks.front() : torch::stack(blocks);
 }
@@ -191,7 +192,7 @@ std::vector<Covariance> MomentSums::take() && {
   for (size_t i = 0; i < sums_.size(); ++i) {
     const int64_t tokens = sums_[i].rows();
     moments.push_back({std::move(sums_[i]).take_mean(), tokens});
-    // a number that is not finite shows on the diagonal
+    // a number that is not finite shows up on the diagonal
     if (const double trace = moments.back().moment_FF.diagonal(0, -2, -1).sum().item<double>(); !std::isfinite(trace))
       throw not_finite(model_,
                        cat("statistics of layer ", layers_[i], ": the trace of the ",

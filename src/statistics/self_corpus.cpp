@@ -16,19 +16,20 @@
 namespace lancet {
 namespace {
 
-/// Raised when other documents are sampled from the same plan.
+/// Increase the number when the same plan gives other documents.
 constexpr std::string_view kSelfCorpusFormat = "lancet-self-corpus-4";
 
-/// Keys and values of the documents that are sampled together; the most of them. Documents of a round begin together,
-/// and the last steps of a round are for the few that are long: large rounds waste less.
+/// The largest memory for keys and values of documents that are sampled together. The documents of a round begin
+/// together, and the last steps of a round work only for the few long documents, so large rounds waste less.
 constexpr int64_t kCacheBytes = int64_t{2} << 30;
 constexpr int64_t kShortCacheBytes = int64_t{1} << 28;
 constexpr int64_t kMostRows = 1024;
 
 using Documents = std::vector<std::vector<TokenId>>;
 
-/// Counts tokens as they are drawn. The time left is that of all that is still drawn: documents that have begun are
-/// written to their ends, also when there are tokens enough, since which tokens the last ones give is known only then.
+/// Counts tokens as they are sampled. The time that is left counts everything that is still sampled: documents that
+/// have begun are written to their ends even if there are enough tokens, because only then is it known which tokens the
+/// last documents give.
 class SamplingProgress {
  public:
   SamplingProgress(const SelfCorpusPlan& plan, int64_t n_ranks)
@@ -42,14 +43,14 @@ class SamplingProgress {
   SamplingProgress(const SamplingProgress&) = delete;
   SamplingProgress& operator=(const SamplingProgress&) = delete;
 
-  /// So many documents of this rank begin.
+  /// Begins `n_rows` documents of this rank.
   void begin_round(int64_t n_rows) {
     first_ = n_documents_;
     n_documents_ += n_rows;
     steps_.add_items(n_rows);
   }
 
-  /// Counts a token of the round's document `row`. Any thread may call it.
+  /// Counts a token of the document `row` of the round. Any thread may call it.
   void count_token(int64_t row) {
     steps_.step(first_ + row);
     const int64_t tokens = kept_ + (++drawn_ - drawn_before_) * n_ranks_;
@@ -57,10 +58,10 @@ class SamplingProgress {
     progress_.set(std::min(plan_.tokens, tokens));
   }
 
-  /// The round's document is over. Any thread may call it.
+  /// Ends the document `row` of the round. Any thread may call it.
   void end_document(int64_t row) { steps_.end(first_ + row); }
 
-  /// The rounds so far gave `tokens`.
+  /// Notes that the rounds so far gave `tokens`.
   void keep(int64_t tokens) {
     kept_ = tokens;
     drawn_before_ = drawn_.load();
@@ -74,7 +75,7 @@ class SamplingProgress {
     progress_.note(cat(counted(left, "document"), " to finish", plan_.note.empty() ? "" : cat(", ", plan_.note)));
   }
 
-  /// This rank's tokens: those of the round, and of rounds that make up for what it is expected to lack.
+  /// Returns this rank's work in tokens: of the round, and of the rounds that are expected to be needed after it.
   WorkSoFar work() const {
     WorkSoFar work = steps_.work();
     const double round = static_cast<double>(drawn_ - drawn_before_) + work.left;
@@ -85,10 +86,10 @@ class SamplingProgress {
 
   const SelfCorpusPlan& plan_;
   int64_t n_ranks_;
-  int64_t first_ = 0, n_documents_ = 0;  ///< of this rank: the round's first, all
+  int64_t first_ = 0, n_documents_ = 0;  ///< documents of this rank: the round's first one, all
   std::atomic<int64_t> kept_ = 0, drawn_before_ = 0;
-  std::atomic<int64_t> drawn_ = 0;  ///< tokens that this rank drew
-  StepsAhead steps_;                ///< by document of this rank
+  std::atomic<int64_t> drawn_ = 0;  ///< tokens that this rank sampled
+  StepsAhead steps_;                ///< one item for each document of this rank
   Progress progress_;
 };
 
@@ -96,14 +97,14 @@ int64_t row_bytes(const ModelConfig& config, at::ScalarType dtype, int64_t most_
   return config.n_layers * std::max(key_value_bytes(config, dtype, most_tokens), 3 * mixer_state_bytes(config, dtype));
 }
 
-/// Returns the first round's rows: as many as make `tokens` when all documents are as long as they may be.
+/// Returns the rows of the first round: as many as give `tokens` if all documents reach the largest length.
 int64_t first_rows(const ModelConfig& config, at::ScalarType dtype, int64_t tokens, int64_t most_tokens) {
   const int64_t enough = std::min((tokens + most_tokens - 1) / most_tokens, kMostRows);
   return std::clamp<int64_t>(kCacheBytes / row_bytes(config, dtype, most_tokens), 1, enough);
 }
 
-/// Returns the rows of each rank's next round: what is missing, by the mean length of the documents so far. Which
-/// documents there are does not depend on it: a document's random numbers are those of its row.
+/// Returns the rows of each rank's next round: the missing tokens divided by the mean length of the documents so far.
+/// The documents do not depend on this number, because the random numbers of a document depend only on its row.
 int64_t rows_of_round(const CausalLM& model, const SelfCorpusPlan& plan, const CorpusTokens& so_far, int64_t n_ranks) {
   const at::ScalarType dtype = model.placement().weight_dtype();
   if (so_far.tokens == 0) return first_rows(model.config(), dtype, plan.tokens, plan.most_tokens);
@@ -113,18 +114,18 @@ int64_t rows_of_round(const CausalLM& model, const SelfCorpusPlan& plan, const C
                              sampling_rows(model.config(), dtype, plan.tokens, plan.most_tokens));
 }
 
-/// The rows from `first` on: `n_rows` for each rank.
+/// A round: `n_rows` rows for each rank, from row `first` on.
 struct Round {
   int64_t first = 0, n_rows = 0;
 };
 
-/// What the model says after the first token in a round of each rank.
+/// Samples a round on each rank. Returns what the model wrote after the first token.
 std::vector<Documents> sample_rounds(const CausalLM& model, const SelfCorpusPlan& plan, const Round& round,
                                      SamplingProgress& progress, Communicator& communicator) {
   const int64_t n_rows = round.n_rows;
   const std::vector<GenerateRow> rows(static_cast<size_t>(n_rows), GenerateRow{{plan.begin}, plan.most_tokens - 1});
   Documents own;
-  std::vector<int64_t> flat;  // each document's length and tokens
+  std::vector<int64_t> flat;  // length and tokens of each document
   communicator.run_collectively("statistics", [&] {
     own = generate(model, rows,
                    {.eos_ids = model.config().eos_ids,
@@ -152,11 +153,11 @@ std::vector<Documents> sample_rounds(const CausalLM& model, const SelfCorpusPlan
   return rounds;
 }
 
-/// Adds one round's documents until the corpus is full.
+/// Adds the documents of one round until the corpus is full.
 void append(CorpusTokens& corpus, const Documents& round, const SelfCorpusPlan& plan) {
   const int64_t before = corpus.tokens;
   for (const std::vector<TokenId>& said : round) {
-    if (said.empty()) continue;  // the model said nothing
+    if (said.empty()) continue;  // the model wrote nothing
     if (corpus.tokens == plan.tokens) return;
     std::vector<TokenId> document{plan.begin};
     document.insert(document.end(), said.begin(), said.end());
@@ -203,7 +204,7 @@ CorpusTokens sample_corpus(const CausalLM& model, const SelfCorpusPlan& plan, Co
   for (Round round; corpus.tokens < plan.tokens; round.first += communicator.size() * round.n_rows) {
     round.n_rows = rows_of_round(model, plan, corpus, communicator.size());
     progress.begin_round(round.n_rows);
-    // Documents after the last one that is needed are dropped.
+    // documents after the last needed one are dropped
     for (const Documents& documents : sample_rounds(model, plan, round, progress, communicator)) {
       if (corpus.tokens == plan.tokens) break;
       append(corpus, documents, plan);

@@ -10,7 +10,7 @@
 namespace lancet {
 namespace {
 
-/// An eigenvector a row, ascending; after them a row of the eigenvalues.
+/// Each row is an eigenvector, in ascending order of eigenvalues; the last row has the eigenvalues.
 constexpr MatrixKind kSpectrum{{"lancet-spectrum-1"}, "spectrum", "spectrum of second moments", MatrixShape::kWide};
 
 }  // namespace

@@ -30,7 +30,8 @@ constexpr MatrixKind kGradients{
 
 const MatrixKind& kind_of(MomentSide side) { return side == MomentSide::kKeys ? kCovariance : kGradients; }
 
-/// Returns the key of one pass over several layers. `chunk_tokens` orders its sums.
+/// Returns the key of one pass over several layers. `chunk_tokens` is part of it, because it decides the order of the
+/// sums.
 std::string pass_key(std::span<const std::filesystem::path> cache_files, int64_t chunk_tokens) {
   ContentHash hash;
   hash.add(chunk_tokens);
@@ -38,13 +39,13 @@ std::string pass_key(std::span<const std::filesystem::path> cache_files, int64_t
   return hash.hex();
 }
 
-/// Returns the key of one rank's share of a pass: the shares of another number of ranks are other chunks.
+/// Returns the key of one rank's share of a pass: with another number of ranks the shares have other chunks.
 std::string share_key(const std::string& pass, const Communicator& communicator) {
   if (communicator.size() == 1) return pass;
   return cat(pass, ".rank-", communicator.rank(), "-of-", communicator.size());
 }
 
-/// Collective: what every rank has room for.
+/// Collective. Returns the size of chunks for which every rank has enough memory.
 int64_t agreed_chunk_tokens(const CausalLM& model, MomentSide side, std::span<const int64_t> layers,
                             Communicator& communicator) {
   if (side == MomentSide::kGradients)
@@ -100,7 +101,7 @@ std::filesystem::path StatisticsStore::cache_file(int64_t layer) const {
   return cache_ / (content_key(layer) + ".safetensors");
 }
 
-/// Says what work there is, before anything of it is begun.
+/// Prints what work will be done, before it begins.
 void StatisticsStore::tell_work(size_t n_layers) const {
   const std::string text = text_.tokens > 0 ? cat(text_.tokens, " tokens of text") : "the text";
   const std::string over =
@@ -124,7 +125,8 @@ void StatisticsStore::prepare(std::span<const int64_t> layers, Communicator& com
       files.push_back(all_files.back());
     }
     pass = pass_key(files, chunk_tokens);
-    // of a pass over all of these that was killed when some of its results were in the cache: nobody goes on with it
+    // removes the sums of a killed pass over all these layers: some results are already in the cache, so no run
+    // continues it
     if (missing.size() < layers.size()) PartialSums::remove_all(cache_, pass_key(all_files, chunk_tokens));
     if (!missing.empty()) tell_work(missing.size());
   });
@@ -137,10 +139,10 @@ void StatisticsStore::prepare(std::span<const int64_t> layers, Communicator& com
   const std::vector<Covariance> fresh =
       collect(model_, text_.read(communicator), missing, communicator, {chunk_tokens, &saves});
   communicator.run_collectively("statistics", [&] {
-    for (size_t i = 0; i < files.size(); ++i)  // root's alone
+    for (size_t i = 0; i < files.size(); ++i)  // empty except on root
       write_matrix(files[i], kind_of(side_), fresh[i].moment_FF, {{kTokensFact, std::to_string(fresh[i].tokens)}});
   });
-  PartialSums::remove_all(cache_, pass);  // only now that the cache has the results
+  PartialSums::remove_all(cache_, pass);  // only now, because the cache now has the results
 }
 
 Covariance StatisticsStore::load(int64_t layer) const {
@@ -150,7 +152,7 @@ Covariance StatisticsStore::load(int64_t layer) const {
 
 namespace {
 
-/// The file's name is all that its matrix depends on.
+/// A file's name has a hash of everything that its matrix depends on.
 constexpr const char* kNameFact = "name";
 
 template <typename Read>
@@ -162,7 +164,7 @@ auto with_remedy(const Read& read) {
   }
 }
 
-/// Numbers before row j of a packed triangle of n rows.
+/// Returns how many numbers are before row j in a packed triangle of n rows.
 int64_t packed_begin(int64_t n, int64_t j) { return j * n - j * (j - 1) / 2; }
 
 std::vector<int64_t> stored_shape(const TensorInfo& info, MatrixShape shape, KeyShape keys) {
@@ -176,7 +178,7 @@ std::vector<int64_t> stored_shape(const TensorInfo& info, MatrixShape shape, Key
   return expected;
 }
 
-/// Packs a matrix on the host in its own memory.
+/// Packs matrices on the host, inside their own memory.
 void pack_in_place(double* matrices, int64_t n_matrices, int64_t n) {
   double* to = matrices;
   for (int64_t m = 0; m < n_matrices; ++m)
@@ -184,7 +186,7 @@ void pack_in_place(double* matrices, int64_t n_matrices, int64_t n) {
       std::memmove(to, matrices + (m * n + i) * n + i, static_cast<size_t>(n - i) * sizeof(double));
 }
 
-/// Packs matrices [E, n, n] that lie elsewhere or otherwise, and takes them to the host some rows at a time.
+/// Packs matrices [E, n, n] that are on a device or not contiguous: copies some rows at a time to the host.
 Tensor pack_staged(const Tensor& matrices_Enn) {
   constexpr int64_t kStagedNumbers = int64_t{8} << 20;
   constexpr size_t kMostThreads = 8;
@@ -206,7 +208,8 @@ Tensor pack_staged(const Tensor& matrices_Enn) {
   return triangles;
 }
 
-/// Returns the rows of matrices [n, n] or [E, n, n], each from its diagonal on, on the host: [size] or [E, size].
+/// Returns the part of each row from the diagonal on, for matrices [n, n] or [E, n, n], on the host: [size] or [E,
+/// size].
 Tensor packed(const Tensor& rows) {
   const int64_t n = rows.size(-1), size = packed_begin(n, n);
   Tensor triangles = rows.view({-1, n, n});
@@ -220,7 +223,8 @@ Tensor packed(const Tensor& rows) {
   return rows.dim() == 2 ? triangles[0] : triangles;
 }
 
-/// Zeros whose pages do not exist before they are written to: left of a triangle's diagonal they never are.
+/// Returns zeros whose memory pages are only allocated when they are written to. The pages left of a triangle's
+/// diagonal never are.
 Tensor lazy_zeros(at::IntArrayRef sizes) {
   void* const memory = std::calloc(static_cast<size_t>(c10::multiply_integers(sizes)), sizeof(double));
   if (memory == nullptr) throw std::bad_alloc();
@@ -228,7 +232,8 @@ Tensor lazy_zeros(at::IntArrayRef sizes) {
       memory, sizes, [](void* owned) { std::free(owned); }, torch::TensorOptions(at::kDouble));
 }
 
-/// Puts a piece of packed triangles in its place in `rows`, [n, n] one after the other: right of their diagonals.
+/// Copies a piece of packed triangles to its place in `rows` (matrices [n, n] one after another), right of the
+/// diagonals.
 void unpack(const SealedFile::Piece& piece, int64_t n, double* rows) {
   const auto* from = reinterpret_cast<const double*>(piece.bytes.data());
   const int64_t size = packed_begin(n, n);
@@ -236,7 +241,7 @@ void unpack(const SealedFile::Piece& piece, int64_t n, double* rows) {
   const int64_t end = place + static_cast<int64_t>(piece.bytes.size() / sizeof(double));
   while (place < end) {
     const int64_t matrix = place / size, at = place % size;
-    // the last row that begins at or before `at`
+    // finds the last row that begins at or before `at`
     int64_t j = 0;
     for (int64_t step = int64_t{1} << 40; step > 0; step /= 2)
       if (j + step < n && packed_begin(n, j + step) <= at) j += step;

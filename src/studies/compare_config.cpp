@@ -1,4 +1,4 @@
-// A comparison is an edit job for each label of `compare:`, with that section as its editor, and for each seed.
+// A comparison has an edit job for each label of `compare:` (with that section as its editor) and for each seed.
 #include <algorithm>
 #include <set>
 
@@ -17,7 +17,7 @@ std::vector<std::string> labels_of(const ConfigTree& tree) {
   return labels;
 }
 
-/// Those that are asked for. Throws: ConfigError for one that is not there, or twice.
+/// Returns the chosen names. Throws: ConfigError if one does not exist, or occurs twice.
 std::vector<std::string> chosen(const std::vector<std::string>& known, std::span<const std::string> asked) {
   if (asked.empty()) return known;
   std::set<std::string> seen;
@@ -42,7 +42,8 @@ void set_seed(ConfigTree& job, int64_t seed, const std::string& source) {
 CompareConfig parse_compare_job(const ConfigTree& tree, const std::filesystem::path& base, const std::string& source,
                                 std::span<const std::string> labels) {
   CompareConfig config;
-  JobConfig whole = parse_job(tree, base, source, JobPurpose::kCompare);  // every problem, under its own name
+  // finds every problem, and gives its place in the whole job
+  JobConfig whole = parse_job(tree, base, source, JobPurpose::kCompare);
   config.resolved = std::move(whole.resolved);
   config.expected = std::move(whole.expected);
   for (const std::string& label : chosen(labels_of(tree), labels)) {

@@ -24,7 +24,7 @@ namespace {
 constexpr const char* kCompareFile = "compare.json";
 constexpr OutputKind kCompareOutput{"compare", kCompareFile, "lancet-compare-"};
 
-/// A run's documents as one text, and back.
+/// Converts a run's documents to one text, and back.
 std::string kept_text(const RunDocument& run) {
   return nlohmann::json{{"report", run.json}, {"job", run.job_yaml}}.dump();
 }
@@ -40,7 +40,7 @@ RunDocument from_kept(const std::string& text) {
   }
 }
 
-/// The figures of a run on one line, in the order of the table.
+/// Returns the figures of a run on one line, in the order of the table.
 std::string figures_text(const ComparedRun& run, std::span<const MetricRow> metrics) {
   std::vector<std::string> parts;
   if (run.success.measured > 0)
@@ -100,7 +100,7 @@ class CompareRun {
       for (const JobConfig& job : method.jobs) runs_.push_back(std::make_unique<MethodRun>(job, *inputs_, ranks_));
     if (!ranks_.is_root()) return;
     lock_.emplace(first.output->place.folder, kCompareOutput);
-    check_folders();  // again: another run may have ended before the lock, or a killed one been made good
+    check_folders();  // again: meanwhile another run may have ended, or a killed run's output may have been repaired
   }
 
   void check_folders() const {
@@ -115,7 +115,7 @@ class CompareRun {
           check_cache_outside(method.job().statistics->cache, folder);
   }
 
-  /// What suffices for each method.
+  /// Returns work that is enough for each method.
   Workload work() const {
     Workload all = runs_.front()->work();
     for (const std::unique_ptr<MethodRun>& run : runs_) all = united(all, run->work());
@@ -146,14 +146,14 @@ class CompareRun {
     return setting;
   }
 
-  /// `name`: two labels with equal options are two runs.
+  /// `name` is part of the key: two labels with equal options are two runs.
   std::string key_of(const JobConfig& job, const std::string& name) const {
     StudySetting with_name = setting();
     with_name.questions.push_back(name);
     return run_key(with_name, job.resolved, inputs_->requests);
   }
 
-  /// Collective: takes a run that an earlier call had finished, if there is one.
+  /// Collective. Takes a run that an earlier call finished, if there is one.
   bool take_finished(const ComparedMethod& method, const JobConfig& job, MethodResult& result) {
     const std::string name = run_name(config_, method, job.run.seed);
     std::optional<ComparedRun> run;
@@ -181,7 +181,7 @@ class CompareRun {
     size_t seed;
   };
 
-  /// Runs from the unedited weights, which the model has again at the end.
+  /// Runs from the unedited weights, and restores them at the end.
   void run_anew(MethodRun& run, CausalLM& model, const SeedOf& which, MethodResult& result) {
     const JobConfig& job = which.method.jobs[which.seed];
     const std::string name = run_name(config_, which.method, job.run.seed);
@@ -217,7 +217,7 @@ class CompareRun {
     result.runs.push_back(std::move(run));
   }
 
-  /// The folder appears only when all ranks are still there after it was written.
+  /// Writes the output. The folder appears only after it is complete and all ranks are still running.
   void write_output(const CompareReport& report) {
     const OutputOptions& output = *config_.first().output;
     std::optional<OutputFolder> folder;
@@ -246,9 +246,9 @@ class CompareRun {
 
   const CompareConfig& config_;
   Communicator& ranks_;
-  FinishedRuns finished_;  // root's
+  FinishedRuns finished_;  // on root
   RunsLeft left_;
-  std::optional<OutputLock> lock_;  // root's
+  std::optional<OutputLock> lock_;  // on root
   std::optional<EditInputs> inputs_;
   std::vector<std::unique_ptr<MethodRun>> runs_;  // by method, then by seed
 };

@@ -1,4 +1,4 @@
-// compare.json.
+// Writes compare.json.
 #include "lancet/core/version.h"
 #include "lancet/outcome/report_json.h"
 #include "lancet/studies/compare_job.h"
@@ -6,7 +6,7 @@
 namespace lancet {
 namespace {
 
-/// Of the unedited model, in the order of `metrics`.
+/// Returns the figures of the unedited model, in the order of `metrics`.
 Json before_json(std::span<const MetricRow> metrics, const Tallies& tallies) {
   Json json = Json::object();
   for (const MetricRow& row : metrics)
@@ -16,7 +16,7 @@ Json before_json(std::span<const MetricRow> metrics, const Tallies& tallies) {
 
 enum class Figure { kMean, kDeviation };
 
-/// Of each metric that the runs have, over all of them.
+/// Returns figures over all runs, for each metric that the runs have.
 Json figures_of(std::span<const ComparedRun> runs, MetricMeans ComparedRun::*means, Figure which = Figure::kMean) {
   Json json = Json::object();
   for (const auto& [name, unread] : runs.front().*means) {
@@ -30,7 +30,7 @@ Json success_json(const SuccessCount& count) {
   return count.measured > 0 ? Json{{"edits", count.successes}, {"of", count.measured}} : Json(nullptr);
 }
 
-/// Of several runs all edits together.
+/// Counts the edits of all runs together.
 Json success_json(std::span<const ComparedRun> runs) {
   SuccessCount all;
   for (const ComparedRun& run : runs) {
@@ -46,7 +46,7 @@ Json seconds_json(const ComparedRun& run) {
   return seconds;
 }
 
-/// Means over the runs, by stage.
+/// Returns the mean over the runs, for each stage.
 Json seconds_json(std::span<const ComparedRun> runs) {
   Json seconds = seconds_json(runs.front());
   for (auto& [stage, mean] : seconds.items()) {
@@ -65,7 +65,7 @@ PeakBytes highest_peaks(std::span<const ComparedRun> runs) {
   return peaks;
 }
 
-/// The runs one by one, of several seeds.
+/// Returns the single runs, if there are several seeds.
 Json runs_json(const CompareConfig& config, const ComparedMethod& method, std::span<const ComparedRun> all) {
   Json runs = Json::array();
   for (const ComparedRun& run : all)
@@ -78,15 +78,15 @@ Json runs_json(const CompareConfig& config, const ComparedMethod& method, std::s
   return runs;
 }
 
-/// What the runs have together, in the order of their seeds.
+/// Adds the figures that the runs have together, in the order of their seeds.
 void add_figures(Json& json, std::span<const ComparedRun> runs) {
   const ComparedRun& first = runs.front();
   json["after"] = figures_of(runs, &ComparedRun::after);
   json["right_after"] = first.right_after.empty() ? Json(nullptr) : figures_of(runs, &ComparedRun::right_after);
   if (!first.side_effects.empty())
-    for (const char* name : {"side_effects", "costs"})  // the second in an earlier version
+    for (const char* name : {"side_effects", "costs"})  // the second name is that of an earlier version
       json[name] = figures_of(runs, &ComparedRun::side_effects);
-  for (const char* name : {"success", "took"})  // the second in an earlier version
+  for (const char* name : {"success", "took"})  // the second name is that of an earlier version
     json[name] = success_json(runs);
   std::vector<std::string> unmet;
   std::vector<double> seconds_per_edit;

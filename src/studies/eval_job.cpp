@@ -21,7 +21,7 @@
 namespace lancet {
 namespace {
 
-/// The bytes that make a distribution of the last hidden state.
+/// Hashes the bytes that turn the last hidden state into a distribution.
 std::string head_hash(const ModelFiles& files) {
   ContentHash hash;
   for (const WeightSpec& spec : resolve_weights(files.config, files.checkpoint))
@@ -38,7 +38,7 @@ std::string tokenizer_text(const ModelFiles& files) {
   return read_text_file(folder / "vocab.json", "tokenizer") + read_text_file(folder / "merges.txt", "tokenizer");
 }
 
-/// Questions are token ids: both models must read them alike.
+/// Throws if the two models cannot be compared: questions are token ids, so both models must have the same tokens.
 void check_comparable(const ModelFiles& model, const ModelFiles& baseline, const SideEffectOptions& side_effects) {
   const std::string where = cat("--baseline ", baseline.checkpoint.folder().string(), ": ");
   if (tokenizer_text(model) != tokenizer_text(baseline))
@@ -50,7 +50,7 @@ void check_comparable(const ModelFiles& model, const ModelFiles& baseline, const
                           ", and evaluate.side_effects.text compares distributions by one head: leave it out"));
 }
 
-/// Collective.
+/// Collective. Measures one model.
 Evaluation measure(const JobConfig& job, const ModelFiles& files, const EvaluationPlan& plan, const std::string& stage,
                    const Evaluation* before, Communicator& communicator) {
   const CausalLM model =
@@ -59,8 +59,8 @@ Evaluation measure(const JobConfig& job, const ModelFiles& files, const Evaluati
   return plan.run(model, stage, communicator, before);
 }
 
-/// Without a baseline, protocols that compare with one have nothing to say. By default they are left out; where a job
-/// names them it is told so.
+/// Protocols that compare with a baseline measure nothing without one. They are left out of the default, and reported
+/// if the job names them.
 EvaluationOptions of_one_model(EvaluationOptions options, const Communicator& communicator) {
   const std::vector<std::string> asked = options.protocols;
   options.protocols = without_comparing(std::move(options.protocols));
@@ -109,7 +109,7 @@ EvalReport evaluate(const JobConfig& job, const std::filesystem::path& baseline,
   return report;
 }
 
-/// Figures of the model, and of the baseline where there is one.
+/// Returns the figures of the model, and of the baseline if there is one.
 Json evaluation_json(const EvalReport& report) {
   Json metrics = Json::object();
   const auto intervals = bootstrap_intervals(report.evaluation.requests);
@@ -125,7 +125,7 @@ Json evaluation_json(const EvalReport& report) {
   return metrics;
 }
 
-/// Returns figures of one request: metric -> value.
+/// Returns the figures of one request: metric -> value.
 Json values_json(const Tallies& tallies) {
   Json values = Json::object();
   for (const auto& [name, tally] : tallies) values[name] = mean_json(tally);
@@ -186,14 +186,14 @@ std::string to_json(const EvalReport& report, const JobConfig& job) {
                {"lancet", kVersion},
                {"model", {{"folder", job.model.string()}, {"content_hash", report.content_hash}}}};
   if (report.server) {
-    json["model"]["content_hash"] = nullptr;  // the server's weights are not seen
+    json["model"]["content_hash"] = nullptr;  // the weights of the server are not known
     json["server"] = server_json(*report.server);
   }
   if (report.baseline)
     json["baseline"] = {{"folder", report.baseline_folder.string()}, {"content_hash", report.baseline_hash}};
   json["metrics"] = evaluation_json(report);
   if (!report.evaluation.side_effects.metrics.empty())
-    for (const char* name : {"side_effects", "costs"})  // the second in an earlier version
+    for (const char* name : {"side_effects", "costs"})  // the second name is that of an earlier version
       json[name] = side_effects_json((report.baseline ? *report.baseline : report.evaluation).side_effects,
                                      report.evaluation.side_effects);
   json["skipped_records"] = skipped_json(report.skipped);

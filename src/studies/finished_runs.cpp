@@ -21,12 +21,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Raised when what is kept of a run changes.
+/// Increase the number when the content of a kept run changes.
 constexpr SealedFormat kFormat{"lancet-finished-run-1"};
 constexpr const char* kRunFact = "run";
 constexpr const char* kText = "text";
 
-/// Sections of a job that change no result: where things are written, and the model, which has a hash of its own.
+/// Sections of a job that change no result: places of files, and the model, which has its own hash.
 constexpr std::string_view kPlaces[] = {"model", "output", "cache"};
 
 void add_stamp(const fs::path& path, ContentHash& hash) {
@@ -36,7 +36,7 @@ void add_stamp(const fs::path& path, ContentHash& hash) {
   hash.add(static_cast<int64_t>(fs::last_write_time(path, error).time_since_epoch().count()));
 }
 
-/// Adds each file that a value of the job names, and each that lies in a folder that one names.
+/// Adds each file that a value of the job names, and each file in a folder that a value names.
 void add_files(const ConfigTree& tree, ContentHash& hash) {
   for (const ConfigTree& item : tree.items) add_files(item, hash);
   for (const auto& [key, value] : tree.entries)

@@ -1,5 +1,5 @@
-// A rehearsal is the real job, run on a smaller one: the first requests, a corpus of a few thousand tokens where the
-// cache lacks the statistics, and folders that go away. So every stage, the export included, is the job's own code.
+// A rehearsal is the real job on less data: the first requests, a corpus of a few thousand tokens if the cache lacks
+// the statistics, and folders that are removed afterwards. So every stage, also the export, runs the job's own code.
 #include "lancet/studies/rehearsal.h"
 
 #include <algorithm>
@@ -23,26 +23,27 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t kEdited = 2;
-/// Moments over few tokens are hardly definite: factored with this ridge they cost what the job's cost.
+/// Moments over few tokens are hardly positive definite. With this ridge they can be factored, at the same cost as the
+/// job's.
 constexpr double kLeastRidge = 1e-3;
 
-/// What the whole job is, from all that can be known without weights.
+/// What is known about the whole job without reading weights.
 struct WholeJob {
   std::vector<EditRequest> requests;
   std::vector<EditRequest> first_batch;
   int64_t n_batches = 1;
-  int64_t history_keys = 0;      ///< earlier batches' keys in the last batch's solves
-  int64_t measured_between = 0;  ///< requests, between batches
+  int64_t history_keys = 0;      ///< keys of earlier batches in the solves of the last batch
+  int64_t measured_between = 0;  ///< number of requests measured between batches
   int64_t n_evaluated = 0;
-  int64_t text_tokens = 0;  ///< tokens of the statistics' corpus
+  int64_t text_tokens = 0;  ///< number of tokens in the corpus of the statistics
   int64_t rehearsed_tokens = 0;
-  int64_t key_bytes = 0;  ///< bytes of one request's keys of a layer, in a solve
+  int64_t key_bytes = 0;  ///< bytes of the keys that a solve has of one request at a layer
   bool needs_statistics = false;
   bool is_cached = false;
 };
 
-/// Counts as many of the first requests as have the tokens of one forward pass in the prompts that are measured:
-/// evaluation then runs batches as large as the job's.
+/// Returns how many of the first requests fill one forward pass with their measured prompts. The evaluation then runs
+/// batches as large as the job's.
 int64_t count_for_a_pass(const EvaluationPlan& plan, int64_t n_requests) {
   const int64_t n_scored = plan.size().scoring.tokens;
   int64_t tokens = 0, count = 0;
@@ -53,7 +54,7 @@ int64_t count_for_a_pass(const EvaluationPlan& plan, int64_t n_requests) {
   return count;
 }
 
-/// Every check that the job makes before it reads weights, on the whole of it.
+/// Makes every check that the whole job makes before it reads weights.
 WholeJob look_at(const JobConfig& job, const Communicator& communicator) {
   if (communicator.is_root()) check_output(job);
   const ModelFiles files = open_model(job.model, job.ignore_config_keys);
@@ -79,13 +80,13 @@ WholeJob look_at(const JobConfig& job, const Communicator& communicator) {
   whole.is_cached = statistics.is_cached(files.checkpoint);
   whole.text_tokens = statistics.text_tokens();
   const at::ScalarType dtype = to_scalar_type(job.run.dtype.value_or(files.config.dtype));
-  // a whole chunk beside what a key has dimensions
+  // a whole chunk, in addition to the number of a key's dimensions
   whole.rehearsed_tokens =
       std::min(whole.text_tokens, files.config.least_tokens() + statistics_chunk_tokens(files.config, dtype));
   return whole;
 }
 
-/// A hidden folder near `place`, made where the job would make its own, removed with this.
+/// A hidden folder near `place`, where the job would make its own. It is removed with this object.
 class Scratch {
  public:
   explicit Scratch(const fs::path& place)
@@ -94,7 +95,7 @@ class Scratch {
   const fs::path& path() const { return folder_.staging(); }
 
  private:
-  /// Absolute, without a slash at the end.
+  /// Returns an absolute path without a slash at the end.
   static fs::path named(const fs::path& place) {
     const fs::path absolute = fs::absolute(place).lexically_normal();
     return absolute.has_filename() ? absolute : absolute.parent_path();
@@ -108,7 +109,7 @@ class Scratch {
   OutputFolder folder_;
 };
 
-/// The stages within the editor's.
+/// Adds the stages inside the editor's stage.
 void add_edit_stages(const EditMeasurements& measured, const WholeJob& whole, std::vector<RehearsedStage>& stages) {
   const size_t n_requests = whole.requests.size();
   const auto n = static_cast<double>(n_requests), n_batches = static_cast<double>(whole.n_batches);
@@ -119,7 +120,7 @@ void add_edit_stages(const EditMeasurements& measured, const WholeJob& whole, st
         {cost, share * cost.seconds, cat(counted(n_requests, "request"), " as the first ", measured.edited)});
   };
   if (measured.values.stage.empty()) {
-    // a method without values
+    // the method has no values
   } else if (is_all) {
     stages.push_back({measured.values, measured.values.seconds, ""});
   } else if (measured.one_by_one) {
@@ -197,7 +198,7 @@ std::vector<std::string> limits_of(const WholeJob& whole, const JobConfig& job, 
   return limits;
 }
 
-/// Makes the small job of the whole one.
+/// Turns the whole job into the small one.
 void make_small(JobConfig& job, const WholeJob& whole) {
   job.requests = {};
   job.requests.inline_requests = {whole.requests.begin(), whole.requests.begin() + whole.n_evaluated};
@@ -206,12 +207,12 @@ void make_small(JobConfig& job, const WholeJob& whole) {
   job.output->if_exists = IfExists::kError;
   if (!whole.needs_statistics || whole.is_cached) return;
   StatisticsOptions& statistics = *job.statistics;
-  if (!statistics.takes_text()) return;  // their matrices are the job's
+  if (!statistics.takes_text()) return;  // the matrices are the same as in the job
   statistics.tokens = whole.rehearsed_tokens;
   statistics.ridge = std::max(statistics.ridge, kLeastRidge);
 }
 
-/// Collective: what only root knows of the job.
+/// Collective. Sends the ranks what only root knows about the job.
 void share_roots_part(WholeJob& whole, Communicator& communicator) {
   const std::vector<int64_t> numbers =
       broadcast_numbers(communicator, {whole.is_cached, whole.text_tokens, whole.rehearsed_tokens});
@@ -220,7 +221,7 @@ void share_roots_part(WholeJob& whole, Communicator& communicator) {
   whole.rehearsed_tokens = numbers[2];
 }
 
-/// Collective: root's folder.
+/// Collective. Returns root's folder.
 fs::path root_path(const std::optional<Scratch>& scratch, Communicator& communicator) {
   return communicator.broadcast(scratch ? scratch->path().string() : "");
 }

@@ -10,15 +10,16 @@
 namespace lancet {
 namespace {
 
-/// Steps of the two short runs of the largest batches: their difference is what a step takes.
+/// Numbers of steps of two short runs of the largest batches. The difference of their times is the time of the steps
+/// between.
 constexpr int64_t kFewSteps = 2, kMoreSteps = 4;
 
 std::string requests_text(int64_t count) { return counted(static_cast<size_t>(count), "request"); }
 
-/// What stages cost between laps.
+/// Measures the costs of stages.
 class Meter {
  public:
-  /// Adds what happened since the last call to `cost`. Returns its seconds.
+  /// Adds the costs since the last call to `cost`. Returns the seconds.
   double lap(StageCost& cost, const std::string& name) {
     stopwatch_.lap(name);
     const StageCost& lap = stopwatch_.stages().back();
@@ -32,7 +33,8 @@ class Meter {
   Stopwatch stopwatch_;
 };
 
-/// Optimises the requests that it is asked for; then, for a few steps, as many of the job's as the job has at a time.
+/// Optimises the values of the requests that it is asked for. Then it runs a few steps on as many of the job's requests
+/// as the job optimises together.
 class RehearsedContext final : public EditContext {
  public:
   RehearsedContext(const EditContext& context, const std::vector<EditRequest>& all, const TargetRule& rule,
@@ -45,7 +47,7 @@ class RehearsedContext final : public EditContext {
     OptimizedValues values = EditContext::optimize_values(requests, layer, options);
     meter_.lap(measured_.values, cat("values, ", requests_text(measured_.edited)));
     layer_ = layer;
-    const bool goes_on = requests.front().chunk > 0;  // with later chunks of requests
+    const bool goes_on = requests.front().chunk > 0;  // these are later chunks of requests
     if (!goes_on) n_found_ = steps_ = 0;
     for (const std::vector<ValueLoss>& losses : values.losses) steps_ += std::ssize(losses);
     n_found_ += std::ssize(values.losses);
@@ -58,7 +60,7 @@ class RehearsedContext final : public EditContext {
 
   void note_weights() const { meter_.lap(measured_.weights, cat("weights, ", requests_text(measured_.edited))); }
 
-  /// Returns the layer where values were optimised.
+  /// Returns the layer at which values were optimised.
   std::optional<int64_t> layer() const { return layer_; }
 
  private:
@@ -67,7 +69,7 @@ class RehearsedContext final : public EditContext {
     const std::vector<PreparedRequest> requests = heaviest(all, layer, options);
     measured_.n_values = std::ssize(all);
     measured_.n_together = static_cast<int64_t>(requests.size());
-    options.stop_loss = 0;  // nobody leaves the batch
+    options.stop_loss = 0;  // no request stops early
     options.stop = ValueStop::kLoss;
     const auto seconds_of = [&](int64_t steps) {
       options.steps = steps;
@@ -84,10 +86,10 @@ class RehearsedContext final : public EditContext {
   EditMeasurements& measured_;
   Meter& meter_;
   mutable std::optional<int64_t> layer_;
-  mutable int64_t n_found_ = 0, steps_ = 0;  ///< values asked for since the last first chunks, and their steps
+  mutable int64_t n_found_ = 0, steps_ = 0;  ///< values since the last first chunks, and their steps
 };
 
-/// The first requests whose prompts, in all contexts, fill a forward pass.
+/// Returns the first requests whose prompts, in all contexts, fill a forward pass.
 std::vector<PreparedRequest> fill_a_pass(std::vector<PreparedRequest> requests) {
   int64_t tokens = 0;
   size_t count = 0;

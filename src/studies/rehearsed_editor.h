@@ -1,4 +1,4 @@
-// The job's editor, watched: it edits the first requests of a batch alone, and measures what the whole job will take.
+// Wraps the job's editor: edits only the first requests of a batch, and measures what the whole job will cost.
 #pragma once
 
 #include <memory>
@@ -9,29 +9,29 @@
 
 namespace lancet {
 
-/// What was measured while the editor ran. A stage without a name did not take place.
+/// The measurements of one run of the editor. A stage without a name did not run.
 struct EditMeasurements {
-  int64_t edited = 0;    ///< requests
-  int64_t layers = 0;    ///< that are edited
+  int64_t edited = 0;    ///< number of edited requests
+  int64_t layers = 0;    ///< number of edited layers
   StageCost values;      ///< cost of the edited requests' values
-  int64_t n_values = 0;  ///< values of all of the job's requests
+  int64_t n_values = 0;  ///< number of values for all of the job's requests
   double mean_steps = 0;
-  bool one_by_one = false;      ///< the method takes requests one after another: nothing of them runs together
-  StageCost together;           ///< the job's largest batches of values, a few steps
-  int64_t n_together = 0;       ///< requests in them
+  bool one_by_one = false;      ///< whether the method edits requests one after another, so that none run together
+  StageCost together;           ///< cost of a few steps of the job's largest batches of values
+  int64_t n_together = 0;       ///< number of requests in those batches
   double together_begin_s = 0;  ///< seconds before the first step
   double together_step_s = 0;
-  int64_t halvings = 0;  ///< halvings of those batches, for want of memory
-  StageCost weights;     ///< cost of the edited requests: what is not values
-  StageCost finish;      ///< what is done once, after the last batch
-  StageCost keys;        ///< cost of one layer
-  int64_t keyed = 0;     ///< requests that they were collected for
+  int64_t halvings = 0;  ///< how often those batches were halved because memory did not suffice
+  StageCost weights;     ///< cost of the edited requests without their values
+  StageCost finish;      ///< cost of what is done once, after the last batch
+  StageCost keys;        ///< cost of collecting keys at one layer
+  int64_t keyed = 0;     ///< number of requests for which they were collected
 };
 
 class RehearsedEditor final : public Editor {
  public:
-  /// `all`: the job's requests, which outlive this as `measured` does. edit() then gets some of them, edits the first
-  /// `n_edited`, and reports empty outcomes for the others.
+  /// `all`: the job's requests. They and `measured` must outlive this object. edit() gets some of the requests, edits
+  /// the first `n_edited`, and reports empty outcomes for the others.
   RehearsedEditor(std::unique_ptr<Editor> editor, const std::vector<EditRequest>& all, int64_t n_edited,
                   EditMeasurements& measured)
       : editor_(std::move(editor)), all_(all), n_edited_(n_edited), measured_(measured) {}

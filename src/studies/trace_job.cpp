@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kTraceFile = "trace.json";
 constexpr OutputKind kTraceOutput{"trace", kTraceFile, "lancet-trace-"};
-constexpr std::string_view kKnownFormat = "known";  // a record's target is what is true
+constexpr std::string_view kKnownFormat = "known";  // in this format a record's target is the true answer
 constexpr double kNoiseDeviations = 3;              // Meng et al. 2022, appendix B
 
 std::vector<EditRequest> read_facts(const TraceJob& job) {
@@ -41,8 +41,8 @@ std::vector<EditRequest> read_facts(const TraceJob& job) {
   return {request};
 }
 
-/// The vocabulary's spelling with spaces as spaces: " Games". What a model predicts may be an id that its embedding is
-/// padded with.
+/// Returns the token's spelling in the vocabulary, with spaces as spaces: " Games". A predicted id can be one of the
+/// padded embedding's, which has no spelling.
 std::string token_text(const Tokenizer& tokenizer, TokenId id) {
   constexpr std::string_view kSpace = "\u2581";
   if (id >= tokenizer.vocab_size()) return cat("(no token: ", id, ")");
@@ -99,7 +99,7 @@ class TraceRun {
                       std::max<int64_t>(1, files_->config.n_layers / 4)));
     if (!ranks_.is_root()) return;
     lock_.emplace(job_.out, kTraceOutput);
-    check_folder();  // again: another run may have ended before the lock, or a killed one been made good
+    check_folder();  // again: meanwhile another run may have ended, or a killed run's output may have been repaired
   }
 
   void check_folder() const {
@@ -109,7 +109,7 @@ class TraceRun {
     check_output_target(job_.out, IfExists::kError, kTraceOutput);
   }
 
-  /// Tokens of every fact of the file: those that are not traced count for the noise.
+  /// Finds the subject's tokens in every fact of the file. Facts that are not traced count for the noise, too.
   void locate() {
     std::vector<std::string> problems;
     for (size_t i = 0; i < requests_.size(); ++i) {
@@ -168,7 +168,7 @@ class TraceRun {
     return work;
   }
 
-  /// What the model says after each prompt, and whether that is what the file says.
+  /// Finds what the model says after each prompt, and whether it is what the file says.
   void choose_facts(const CausalLM& model) {
     std::vector<std::vector<TokenId>> ids;
     for (int64_t i = job_.range.skip; i < end_; ++i) ids.push_back(prompts_[static_cast<size_t>(i)].ids);
@@ -206,7 +206,7 @@ class TraceRun {
     report_.options.noise = job_.noise.value_or(kNoiseDeviations * report_.embedding_deviation);
   }
 
-  /// The folder appears only when all ranks are still there after it was written.
+  /// Writes the output. The folder appears only after it is complete and all ranks are still running.
   void write_output() {
     std::optional<OutputFolder> folder;
     ranks_.run_collectively("export", [&] {
@@ -222,12 +222,12 @@ class TraceRun {
 
   const TraceJob& job_;
   Communicator& ranks_;
-  std::optional<OutputLock> lock_;  // root's
+  std::optional<OutputLock> lock_;  // on root
   std::optional<ModelFiles> files_;
-  std::vector<EditRequest> requests_;     // of the whole file
-  std::vector<SubjectTokens> prompts_;    // likewise
-  std::map<size_t, TokenId> true_token_;  // of those that are taken, where the file says it
-  int64_t end_ = 0;                       // of those that are taken
+  std::vector<EditRequest> requests_;     // requests of the whole file
+  std::vector<SubjectTokens> prompts_;    // prompts of the whole file
+  std::map<size_t, TokenId> true_token_;  // true tokens of the selected facts, if the file has them
+  int64_t end_ = 0;                       // end of the selected facts
   TraceReport report_;
 };
 

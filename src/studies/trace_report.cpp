@@ -1,4 +1,4 @@
-// What a trace leaves: trace.json, trace.csv, heat maps.
+// Writes the output of a trace: trace.json, trace.csv, heat maps.
 #include <torch/types.h>
 
 #include <algorithm>
@@ -24,10 +24,10 @@ std::vector<std::vector<double>> to_rows(const Tensor& map_RL) {
   return rows;
 }
 
-/// What the maps show: of one fact its tokens, of several the averages by class.
+/// The content of the maps: the tokens of a single fact, or the averages by class over several facts.
 struct ShownMap {
   std::vector<std::string> rows;
-  std::vector<int64_t> facts;  ///< that stand behind each row
+  std::vector<int64_t> facts;  ///< number of facts behind each row
   Tensor effect_RL;
 };
 
@@ -132,7 +132,7 @@ std::string to_svg(const TraceReport& report, size_t kind) {
       which == TraceKind::kHidden
           ? std::string("a layer's hidden state")
           : cat(trace_kind_name(which), " outputs, ", counted(static_cast<size_t>(report.options.window), "layer"));
-  HeatMap map{.title = cat("Indirect effect of ", what),  // longer ones are cut
+  HeatMap map{.title = cat("Indirect effect of ", what),  // longer texts are cut
               .subtitle = is_one ? cat("p(", report.facts.front().object, "), corrupted tokens: *")
                                  : cat("mean over ", counted(report.facts.size(), "fact"), ", mean total effect ",
                                        Json(std::round(1e4 * report.summary.total_effect) / 1e4).dump()),

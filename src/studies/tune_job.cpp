@@ -24,7 +24,7 @@
 namespace lancet {
 namespace {
 
-/// The job that a trial is: the one that is tuned, with the trial's editor.
+/// Returns the job of a trial: the job to tune, with the trial's editor.
 JobConfig job_of(const JobConfig& tuned, const Trial& trial) {
   JobConfig job;
   job.model = tuned.model;
@@ -40,7 +40,7 @@ std::vector<EditRequest> first(const std::vector<EditRequest>& requests, int64_t
   return {requests.begin(), requests.begin() + count};
 }
 
-/// Returns the first half of a job's own requests, so that others are left to judge the result by.
+/// Returns the first half of a job's own requests, so that the others remain to measure the result.
 std::vector<EditRequest> first_half(const std::vector<EditRequest>& requests) {
   const auto count = static_cast<int64_t>(requests.size() + 1) / 2;
   log_line(cat("tune  no tune.requests: options are chosen on the first ", count, " of the job's ", requests.size(),
@@ -48,7 +48,7 @@ std::vector<EditRequest> first_half(const std::vector<EditRequest>& requests) {
   return first(requests, count);
 }
 
-/// Returns the objective where nobody named one: what was measured, and efficacy in any case.
+/// Returns the objective if the job names none: the metrics that were measured, and always efficacy.
 std::vector<std::string> measured_objective(const std::vector<std::string>& names, const Tallies& totals) {
   std::vector<std::string> measured;
   for (const std::string& name : names)
@@ -58,7 +58,7 @@ std::vector<std::string> measured_objective(const std::vector<std::string>& name
   return measured;
 }
 
-/// The metrics of a score as a text that keeps every bit, and back.
+/// Converts the metrics of a score to a text that keeps every bit, and back.
 std::string to_text(const TrialScore& score) {
   Json metrics = Json::array();
   for (const auto& [name, share] : score.of) metrics.push_back({name, share});
@@ -75,10 +75,10 @@ std::vector<std::pair<std::string, double>> from_text(const std::string& text) {
   }
 }
 
-/// A trial with what it needs.
+/// A trial and what belongs to it.
 struct Candidate {
   Trial trial;
-  std::unique_ptr<JobConfig> job;  ///< stays where it is: statistics refer to it
+  std::unique_ptr<JobConfig> job;  ///< allocated separately, because the statistics refer to it
 };
 
 class TuneRun {
@@ -102,7 +102,7 @@ class TuneRun {
   }
 
  private:
-  /// What can fail before any weight is read: every trial's options among it.
+  /// Does everything that can fail before any weight is read, such as parsing the options of every trial.
   void open() {
     files_.emplace(open_model(job_.model, job_.ignore_config_keys));
     RequestFile file = load_requests(options_.requests);
@@ -134,11 +134,11 @@ class TuneRun {
     work_ = work();
   }
 
-  /// What suffices for each trial, and for the statistics of all of them.
+  /// Returns work that is enough for each trial, and for the statistics of all trials.
   Workload work() const {
     const EvaluationPlan plan(*files_->tokenizer, requests_, measured_, files_->config.max_positions);
     const WorkTexts texts{files_->tokenizer.get(), requests_, plan.size()};
-    std::vector<std::string> assumptions;  // lancet plan shows those
+    std::vector<std::string> assumptions;  // `lancet plan` shows them
     Workload all = edit_work(*candidates_[0].job, files_->config, texts, assumptions);
     for (const Candidate& candidate : candidates_)
       all = united(all, edit_work(*candidate.job, files_->config, texts, assumptions));
@@ -155,8 +155,8 @@ class TuneRun {
     return {layers.begin(), layers.end()};
   }
 
-  /// One pass over text for the layers of all trials. What fails here (a null space that is empty in some layer) fails
-  /// again in the trials that need it.
+  /// Makes one pass over text for the layers of all trials. What fails here (such as an empty null space in some layer)
+  /// fails again in the trials that need it.
   void make_moments(const CausalLM& model) {
     const std::vector<int64_t> layers = all_layers();
     if (layers.empty() || !job_.statistics->takes_text()) return;
@@ -205,7 +205,7 @@ class TuneRun {
     }
   }
 
-  /// The key of one trial in one round.
+  /// Returns the key of one trial in one round.
   std::string key_of(const JobConfig& trial, std::span<const EditRequest> requests) const {
     ConfigTree job = job_.resolved;
     job.set("editor", trial.editor);
@@ -216,7 +216,7 @@ class TuneRun {
     return run_key(setting, job, requests);
   }
 
-  /// What an earlier call measured of the trial; nullopt: nothing, or not all that is asked for.
+  /// Returns the score that an earlier call measured for the trial; nullopt if there is none, or if it lacks a metric.
   std::optional<TrialScore> kept_score(const std::string& key, const std::string& name, size_t n_requests) const {
     const std::optional<std::string> text = finished_.find(key, name);
     if (!text) return std::nullopt;
@@ -225,7 +225,7 @@ class TuneRun {
     return score;
   }
 
-  /// The weights are those of before when this returns, by result or error.
+  /// Runs one trial. Afterwards the model has its earlier weights again, also after an error.
   TrialScore run_trial(CausalLM& model, const JobConfig& job, const std::vector<EditRequest>& requests,
                        const EvaluationPlan& plan) {
     const LayerStatistics algebra = algebra_of(model, job);
@@ -240,7 +240,7 @@ class TuneRun {
     return score(plan.run(model, "evaluate", ranks_));
   }
 
-  /// Statistics of the same layers and null space are prepared once.
+  /// Prepares statistics. Trials with the same layers and null space share them.
   LayerStatistics algebra_of(const CausalLM& model, const JobConfig& job) {
     const std::unique_ptr<Editor> editor = make_editor(job.editor);
     const EditorNeeds needs = editor->needs();
@@ -256,7 +256,7 @@ class TuneRun {
     return statistics->algebra();
   }
 
-  /// Generated ones depend on the unedited model, the seed and their options alone.
+  /// Returns the contexts. Generated ones depend only on the unedited model, the seed and their options.
   std::vector<std::string> contexts_of(const CausalLM& model, const JobConfig& job) {
     const std::unique_ptr<Editor> editor = make_editor(job.editor);
     const ContextOptions* options = editor->contexts();
@@ -290,7 +290,7 @@ class TuneRun {
     return score;
   }
 
-  /// Puts the better trials first. Returns how many go on.
+  /// Sorts the better trials first. Returns how many go to the next round.
   size_t keep_better(size_t left) {
     std::stable_sort(candidates_.begin(), candidates_.begin() + static_cast<std::ptrdiff_t>(left),
                      [](const Candidate& a, const Candidate& b) { return is_better(a.trial, b.trial); });
@@ -319,8 +319,8 @@ class TuneRun {
   SingleProcess ranks_;
   std::optional<ModelFiles> files_;
   std::vector<EditRequest> requests_;
-  std::vector<Candidate> candidates_;  ///< the better ones first, after a round
-  std::vector<int64_t> rounds_;        ///< requests of each
+  std::vector<Candidate> candidates_;  ///< after a round, the better ones are first
+  std::vector<int64_t> rounds_;        ///< number of requests in each round
   EvaluationOptions measured_;
   Workload work_;
   FinishedRuns finished_;

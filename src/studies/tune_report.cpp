@@ -1,4 +1,4 @@
-// What a tune leaves: a preset file and a plot.
+// Writes the output of a tune: a preset file and a plot.
 #include <algorithm>
 #include <cstdio>
 
@@ -38,7 +38,7 @@ std::string fixed(double value, int digits) {
   return text;
 }
 
-/// Rounds along x, evenly: their requests grow by a factor each.
+/// The x axis has the rounds at even distances, because the number of requests grows by a factor from round to round.
 PlotFrame plot_frame(const TuneReport& report) {
   const auto failed = std::count_if(report.trials.begin(), report.trials.end(),
                                     [](const Trial& trial) { return !trial.failure.empty(); });
@@ -88,7 +88,7 @@ std::string to_preset(const TuneReport& report) {
 
 std::string to_svg(const TuneReport& report) {
   std::vector<PlotSeries> series;
-  for (size_t i = report.trials.size(); i-- > 0;)  // the best on top
+  for (size_t i = report.trials.size(); i-- > 0;)  // draws the best one last, on top
     if (!report.trials[i].scores.empty())
       series.push_back(series_of(report.trials[i], i == 0 ? SeriesLook::kAccent : SeriesLook::kMuted));
   return line_plot(plot_frame(report), series);

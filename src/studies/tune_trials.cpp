@@ -14,18 +14,18 @@
 namespace lancet {
 namespace {
 
-/// Values to try for an option that goes by a share a: multiples of its odds a / (1 - a), which are those of a weight's
-/// inverse.
+/// Values to try for an option that is given by a share a: multiples of the odds a / (1 - a), which are those of the
+/// inverse of a weight.
 constexpr double kMostShare = 0.999;
 constexpr double kOdds[] = {0.25, 0.5, 1, 2, 4};
 constexpr int64_t kFarthestShift = 2;
 
 double number_of(const ConfigTree& scalar) { return std::stod(scalar.scalar); }
 
-/// Rounds to three digits, as a person would write it.
+/// Rounds to three digits, as a person would write the number.
 double rounded(double value) { return std::stod(short_number(value)); }
 
-/// A list of layers, or a map of such lists, moved by `shift`; nullopt where one would be none below `end`.
+/// Moves a list of layers, or a map of such lists, by `shift`; nullopt if one would not be from 0 to `end` - 1.
 std::optional<ConfigTree> shifted(ConfigTree layers, int64_t shift, int64_t end) {
   for (ConfigTree& item : layers.items) {
     const int64_t layer = parse_whole_number(item.scalar).value_or(-1) + shift;
@@ -40,7 +40,7 @@ std::optional<ConfigTree> shifted(ConfigTree layers, int64_t shift, int64_t end)
   return layers;
 }
 
-/// What `layers: auto` or `modules: auto` stands for.
+/// Returns the layers that `layers: auto` or `modules: auto` means.
 ConfigTree spelled(const std::string& key, const std::vector<WeightId>& targets) {
   ConfigTree layers = ConfigTree::list({}), modules = ConfigTree::map();
   for (const auto& [name, kind] :
@@ -64,7 +64,7 @@ SearchAxis shifts_axis(const std::string& key, const ConfigTree& own, const std:
   return axis;
 }
 
-/// Options of the editor's method of which a tune tries multiples.
+/// An option of the editor's method of which a tune tries multiples.
 struct TriedOption {
   std::string key;  ///< dotted
   const NumberOption* option;
@@ -77,7 +77,7 @@ std::vector<TriedOption> tried_options(const ConfigTree& editor) {
   return tried;
 }
 
-/// Nothing where the editor has no such number.
+/// Returns nothing if the editor has no such number.
 std::optional<SearchAxis> numbers_axis(const ConfigTree& editor, const TriedOption& tried) {
   const ConfigTree* own = find_dotted(editor, tried.key);
   if (own == nullptr || own->kind != ConfigTree::Kind::kScalar || is_auto(*own) || number_of(*own) == 0)
@@ -88,7 +88,7 @@ std::optional<SearchAxis> numbers_axis(const ConfigTree& editor, const TriedOpti
   return axis;
 }
 
-/// Nothing where the option goes by no share, is absent, or a number.
+/// Returns nothing if the option has no share, is absent, or is a number.
 std::optional<SearchAxis> shares_axis(const ConfigTree& editor, const TriedOption& tried) {
   const NumberOption& option = *tried.option;
   const ConfigTree* own = find_dotted(editor, tried.key);
@@ -105,7 +105,7 @@ std::optional<SearchAxis> shares_axis(const ConfigTree& editor, const TriedOptio
   return axis;
 }
 
-/// Counts the choices, the product of all axes; 2^62 where it is more.
+/// Counts the combinations, the product of all axes; returns 2^62 if there are more.
 uint64_t count_choices(const std::vector<SearchAxis>& axes) {
   constexpr uint64_t kMany = uint64_t{1} << 62;
   uint64_t count = 1;
@@ -122,7 +122,7 @@ Trial choice_at(const std::vector<SearchAxis>& axes, uint64_t index) {
   return trial;
 }
 
-/// Whether two values mean the same: 15000 and 1.5e4 do.
+/// Whether two values mean the same, like 15000 and 1.5e4.
 bool equal(const ConfigTree& a, const ConfigTree& b) {
   if (a.kind != b.kind || a.items.size() != b.items.size()) return false;
   if (a.kind == ConfigTree::Kind::kList)
@@ -131,7 +131,7 @@ bool equal(const ConfigTree& a, const ConfigTree& b) {
   if (a.kind != ConfigTree::Kind::kScalar) return to_yaml(a) == to_yaml(b);
   try {
     return a.scalar == b.scalar || number_of(a) == number_of(b);
-  } catch (const std::exception&) {  // not both are numbers
+  } catch (const std::exception&) {  // at least one is not a number
     return false;
   }
 }
@@ -146,11 +146,11 @@ std::vector<SearchAxis> default_search(const ConfigTree& editor, const std::vect
   };
   std::vector<TriedOption> tried = tried_options(editor);
   for (const TriedOption& each : tried) add(numbers_axis(editor, each));
-  // What a seed draws hangs on the order of the axes: shares have always been the other way round.
+  // the order of the axes decides what a seed draws, and shares have always been in reverse order
   std::reverse(tried.begin(), tried.end());
   for (const TriedOption& each : tried) add(shares_axis(editor, each));
   const std::string layers_key(LayeredSpec::kLayers.key), modules_key(GradientSpec::kModules.key);
-  if (const ConfigTree* layers = editor.find(layers_key); layers != nullptr)  // a value needs a layer above it
+  if (const ConfigTree* layers = editor.find(layers_key); layers != nullptr)  // there must be a layer above for a value
     add(shifts_axis(layers_key, *layers, targets, n_layers - 1));
   if (const ConfigTree* modules = editor.find(modules_key); modules != nullptr)
     add(shifts_axis(modules_key, *modules, targets, n_layers));
@@ -159,7 +159,7 @@ std::vector<SearchAxis> default_search(const ConfigTree& editor, const std::vect
 
 std::vector<Trial> draw_trials(const ConfigTree& editor, const std::vector<SearchAxis>& axes, int64_t count,
                                uint64_t seed) {
-  std::vector<Trial> trials(1);  // the job's own
+  std::vector<Trial> trials(1);  // the first trial is the job's own
   const uint64_t choices = count_choices(axes);
   const auto is_own = [&](const Trial& trial) {
     return std::all_of(trial.choice.begin(), trial.choice.end(), [&](const auto& value) {

@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kNone = std::numeric_limits<size_t>::max();
 
-/// Ids are below 2^31 (the parser checks).
+/// Ids are below 2^31 (the parser checks this).
 uint64_t pair_key(TokenId left, TokenId right) {
   return static_cast<uint64_t>(left) << 32 | static_cast<uint64_t>(right);
 }
@@ -31,11 +31,11 @@ struct BpeModel::Candidate {
   int64_t rank = 0;
   size_t at = 0;  ///< index of the left symbol
   TokenId merged = 0;
-  /// The priority queue gives its largest first: lowest rank, then leftmost.
+  /// A priority queue returns its largest element first: here the lowest rank, and among these the leftmost.
   bool operator<(const Candidate& other) const { return rank != other.rank ? rank > other.rank : at > other.at; }
 };
 
-/// One word's merging: a queue of candidates over a linked list of symbols.
+/// The merging of one word: a queue of candidates, and a linked list of symbols.
 class BpeModel::Merging {
  public:
   Merging(const BpeModel& model, const std::vector<WordToken>& tokens) : model_(model) {
@@ -64,8 +64,8 @@ class BpeModel::Merging {
     if (merge != nullptr) queue_.push({merge->rank, left, merge->merged});
   }
 
-  /// A candidate is stale when its symbols have merged with others meanwhile. What is compared is the result, not the
-  /// pair: Hugging Face does so, and where another pair now stands there that gives the same token, ids depend on it.
+  /// A candidate is outdated if its symbols have been merged with others. As in Hugging Face, the results are compared
+  /// and not the pairs: if another pair is now in this place that gives the same token, ids depend on it.
   bool still_valid(const Candidate& candidate) const {
     const Symbol& left = symbols_[candidate.at];
     if (!left.live || left.next == kNone) return false;
@@ -91,7 +91,7 @@ class BpeModel::Merging {
 };
 
 BpeModel::BpeModel(BpeSpec spec, const std::string& where) : spec_(std::move(spec)) {
-  const auto require = [&](std::string_view piece, const auto& role) {  // the role is spelt out for the message only
+  const auto require = [&](std::string_view piece, const auto& role) {  // the role's text is only made for the message
     const auto id = id_of(piece);
     if (!id) throw TokenizerError(cat(where, ": ", role(), ": the piece \"", piece, "\" is not in model.vocab"));
     return *id;
@@ -101,7 +101,7 @@ BpeModel::BpeModel(BpeSpec spec, const std::string& where) : spec_(std::move(spe
   const auto role = [&] { return cat("model.merges[", rank, "]"); };
   merges_.reserve(spec_.merges.size());
   for (const auto& [left, right] : spec_.merges) {
-    // A pair that stands twice has its later rank, as in Hugging Face.
+    // If a pair occurs twice, its later rank is used, as in Hugging Face.
     if (!right.starts_with(spec_.continuing_subword_prefix))
       throw TokenizerError(cat(where, ": ", role(), ": \"", right,
                                "\" does not begin with the continuing_subword_prefix \"",
@@ -147,7 +147,7 @@ std::vector<WordToken> BpeModel::characters(std::string_view word) const {
   std::vector<WordToken> out;
   out.reserve(word.size());
   std::string marked;
-  std::optional<WordToken> unknown;  // not yet written, so that the next unknown character can join it
+  std::optional<WordToken> unknown;  // not written yet, so that the next unknown character can join it
   for (size_t at = 0; at < word.size();) {
     const size_t end = at + utf8_bytes(word[at]);
     if (is_marked) marked = spelling(word, at, end);
@@ -157,8 +157,8 @@ std::vector<WordToken> BpeModel::characters(std::string_view word) const {
       unknown.reset();
       out.push_back({*id, at, end});
     } else if (spec_.byte_fallback && append_bytes(character, {at, end}, out)) {
-      // An unknown before these bytes stays pending and so comes after them: Hugging Face's order. It takes a
-      // vocabulary with only some of the 256 bytes.
+      // An unknown character before these bytes is still not written, so it comes after them. This is Hugging Face's
+      // order. It needs a vocabulary with only some of the 256 bytes.
     } else if (unk_) {
       if (unknown && spec_.fuse_unk) {
         unknown->end = end;
@@ -166,7 +166,7 @@ std::vector<WordToken> BpeModel::characters(std::string_view word) const {
         if (unknown) out.push_back(*unknown);
         unknown = WordToken{*unk_, at, end};
       }
-    }  // without an unknown token the character is dropped, as in Hugging Face
+    }  // without an unknown token, the character is dropped, as in Hugging Face
     at = end;
   }
   if (unknown) out.push_back(*unknown);

@@ -1,5 +1,5 @@
-// Byte-pair merging of one word over a vocabulary with ranked merges.
-// Source: Hugging Face tokenizers, models/bpe (merge_word, Word::merge_all), whose ids these are.
+// Byte-pair merging of one word, with a vocabulary and ranked merges. Source: Hugging Face tokenizers, models/bpe
+// (merge_word, Word::merge_all). The ids are the same.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@ namespace lancet {
 
 class BpeModel final : public WordModel {
  public:
-  /// Throws: TokenizerError "where: ..." when a merge or the unknown token is not in the vocabulary.
+  /// Throws: TokenizerError "where: ..." if a merge or the unknown token is not in the vocabulary.
   BpeModel(BpeSpec spec, const std::string& where);
 
   /// O(n log n).
@@ -31,12 +31,13 @@ class BpeModel final : public WordModel {
     int64_t rank = 0;
     TokenId merged = 0;
   };
-  struct Symbol;     // a live or merged-away token of the word, in a linked list
-  struct Candidate;  // a merge that may be applied at a symbol
+  struct Symbol;     // a token of the word in a linked list, possibly already merged into another one
+  struct Candidate;  // a merge that can be applied at a symbol
   class Merging;
 
   std::vector<WordToken> characters(std::string_view word) const;
-  /// The character [at, end) of `word` as the vocabulary spells it, with the marks of a word's inside and end.
+  /// Returns the character [at, end) of `word` in the vocabulary's spelling, with the marks for the inside and the end
+  /// of a word.
   std::string spelling(std::string_view word, size_t at, size_t end) const;
   bool append_bytes(std::string_view spelling, TextPiece character, std::vector<WordToken>& out) const;
   const Merge* find_merge(TokenId left, TokenId right) const;

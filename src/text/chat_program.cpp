@@ -13,12 +13,12 @@ namespace {
 void add_token(const JsonNode& value, const std::string& role, JinjaDataMap& tokens) {
   for (const auto& [known, token] : tokens)
     if (known == role) return;
-  const bool is_token = value.is_object();  // how transformers writes an AddedToken
+  const bool is_token = value.is_object();  // the form in which transformers writes an AddedToken
   if (is_token && !value.has("content")) return;
   tokens.emplace_back(role, JinjaData{is_token ? value.at("content").text() : value.text()});
 }
 
-/// The roles, and those that a model names for itself (image_token): `extra_special_tokens` as an object.
+/// Adds the tokens by role, and those that a model names itself (image_token), if `extra_special_tokens` is an object.
 void add_tokens(const JsonNode& root, JinjaDataMap& tokens) {
   for (const char* role : {"bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"})
     if (root.has(role)) add_token(root.at(role), role, tokens);

@@ -1,4 +1,4 @@
-// A checkpoint's chat template as a program, with what it is given of the checkpoint.
+// A checkpoint's chat template as a program, and the checkpoint's data for it.
 #pragma once
 
 #include <ctime>
@@ -11,19 +11,19 @@
 
 namespace lancet {
 
-/// The Jinja text, and the file it is from.
+/// The Jinja text, and the file that has it.
 struct ChatTemplateText {
   std::string jinja;
   std::filesystem::path file;
 };
 
-/// nullopt: the folder has none.
+/// Returns nullopt if the folder has no template.
 std::optional<ChatTemplateText> find_chat_source(const std::filesystem::path& folder);
 
-/// Special tokens by their roles, as transformers hands them to templates: bos_token, eos_token, and so on.
+/// Returns the special tokens by their roles, as transformers gives them to templates: bos_token, eos_token, and so on.
 JinjaDataMap chat_tokens(const std::filesystem::path& folder);
 
-/// The time that templates are told: now, or SOURCE_DATE_EPOCH where it is set, so that a run can be made again.
+/// Returns the time for templates: now, or SOURCE_DATE_EPOCH if it is set, so that a run can be repeated.
 std::tm chat_time();
 
 }  // namespace lancet

@@ -17,15 +17,16 @@ constexpr std::string_view kTemplateRemedy =
     "give it by hand as a text with {} for the user's words (--chat-template, or evaluate.chat_template of a job: "
     "'USER: {} ASSISTANT:'), as the model's description shows it";
 
-/// Two texts that no template has, to find where a user's text goes and whether what is around depends on it.
+/// Two texts that occur in no template. They show where a user's text goes, and whether the text around it depends on
+/// it.
 constexpr std::array<std::string_view, 2> kUserMarks{"qzUserq1", "qzTwo words of a userq2."};
 constexpr std::string_view kAssistantMark = "qzAssistantq3";
 
-/// Marks of turns that are one token wherever they are used.
+/// Marks of turns that are single tokens in every model that uses them.
 constexpr std::string_view kTurnMarks[] = {"<|im_start|>", "<|im_end|>", "<|start_header_id|>", "<|end_header_id|>",
                                            "<|eot_id|>",   "<|im_sep|>", "<start_of_turn>",     "<end_of_turn>"};
 
-/// How templates mark a thought. Of several the first that a template has.
+/// Marks of thoughts in templates. If a template has several, the first one is used.
 struct ThoughtMarks {
   std::string_view open, close;
 };
@@ -44,7 +45,8 @@ size_t occurrences_in(std::string_view text, std::string_view part) {
   return count;
 }
 
-/// Closes a thought that the text ends with, as Qwen3's template does where none is wanted: "<think>\n\n</think>\n\n".
+/// Closes a thought that is open at the text's end, as Qwen3's template does if no thought is wanted:
+/// "<think>\n\n</think>\n\n".
 std::string with_thought_closed(std::string text) {
   const size_t end = text.find_last_not_of(kAsciiWhiteSpace) + 1;
   for (const ThoughtMarks& marks : kThoughtMarks) {
@@ -59,7 +61,7 @@ bool reads_back(const Tokenizer& tokenizer, std::string_view token) {
   return tokenizer.ids(token, SpecialTokens::kNone).size() == 1;
 }
 
-/// Whether it is a token that ends turns: one that is no text, or is spelt like one.
+/// Whether the token ends turns: it is not text, or its spelling is one of these marks.
 bool marks_turn(const Tokenizer& tokenizer, TokenId id, std::string_view piece) {
   return tokenizer.decode(std::array{id}).empty() || (piece.size() > 2 && piece.front() == '<' && piece.back() == '>');
 }
@@ -75,10 +77,10 @@ struct ChatTemplate::Program {
   JinjaTemplate jinja;
   ChatTemplateText source;
   JinjaDataMap tokens;
-  std::tm time;  ///< of wrap()
+  std::tm time;  ///< the time of wrap()
 };
 
-/// What stands around a user's text.
+/// The text around a user's text.
 struct ChatTemplate::Place {
   std::string before, after;
 };
@@ -134,7 +136,7 @@ JinjaDataMap chat_variables(std::span<const ChatMessage> messages, Thinking thin
   return variables;
 }
 
-/// What a failed run says of the conversation, or of the template.
+/// Reports a failed run as an error of the conversation, or of the template.
 [[noreturn]] void refuse_chat(const ChatTemplateText& source, const JinjaError& error) {
   if (error.cause() == JinjaError::Cause::kRaised)
     throw TokenizerError(cat("the model's chat template refuses these messages: ", error.reason(), " (",
@@ -240,7 +242,7 @@ std::vector<TokenId> ChatTemplate::end_ids(const Tokenizer& tokenizer) const {
   try {
     text = run(turns, Thinking::kAsTemplate, program_->time);
   } catch (const TokenizerError&) {
-    return {};  // a template of single questions: EOS alone ends their answers
+    return {};  // a template for single questions: only EOS ends their answers
   }
   const size_t mark = text.rfind(kAssistantMark);
   if (mark == std::string::npos) return {};

@@ -1,7 +1,7 @@
-// tokenizer.json, or vocab.json and merges.txt: added tokens are split out of the text, the rest is normalised, cut
-// into words and given to the model word by word; special tokens go around it. A tokenizer.json alone decides:
-// transformers 5 rebuilds some pipelines (LlamaTokenizer) from the vocabulary and then differs from the file on
-// repeated spaces, unknown characters and special tokens within the text.
+// tokenizer.json, or vocab.json and merges.txt. Added tokens are split out of the text. The rest is normalised, cut
+// into words, and given to the model word by word. Special tokens are put around the result. If there is a
+// tokenizer.json, it alone decides: transformers 5 rebuilds some pipelines (LlamaTokenizer) from the vocabulary, and
+// then differs from the file for repeated spaces, unknown characters and special tokens inside the text.
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -42,7 +42,7 @@ class JsonTokenizer : public Tokenizer {
  private:
   struct Piece {
     std::string text;
-    std::string decoded;  // what the decoder is given: an added token's normalised form
+    std::string decoded;  // input for the decoder: an added token's normalised form
     bool special = false;
     bool present = false;
     bool added = false;
@@ -58,13 +58,13 @@ class JsonTokenizer : public Tokenizer {
   std::string file_name_;
   TokenizerJson spec_;
   std::unique_ptr<const WordModel> model_;
-  /// The pre-tokenizer's last step, which is left out of the others: each word is spelled by itself when it comes
-  /// first.
+  /// Whether the pre-tokenizer's last step spells bytes. This step is not among the others: it spells each word
+  /// separately, when the word first occurs.
   bool spells_words_ = false;
   mutable WordCache words_;
   std::vector<Piece> pieces_;       // by id
-  AddedTokenFinder in_text_;        // added tokens that are looked for in the text as it is
-  AddedTokenFinder in_normalized_;  // and those that are looked for once it is normalised
+  AddedTokenFinder in_text_;        // added tokens that are searched in the original text
+  AddedTokenFinder in_normalized_;  // added tokens that are searched in the normalised text
   std::optional<TokenId> bos_;
   std::optional<TokenId> eos_;
 };
@@ -81,7 +81,7 @@ JsonTokenizer::JsonTokenizer(TokenizerJson spec, const std::filesystem::path& fi
   index_pieces();
   for (const AddedToken& token : spec_.added_tokens) add_token(token);
   for (const std::vector<TokenId>* ids : {&spec_.prefix, &spec_.suffix}) {
-    for (const TokenId id : *ids) piece(id);  // throws for an id that the vocabulary lacks
+    for (const TokenId id : *ids) piece(id);  // throws for an id that the vocabulary does not have
   }
   load_special_names(file.parent_path());
 }
@@ -94,7 +94,7 @@ void JsonTokenizer::index_pieces() {
     ++known;
   });
   for (const AddedToken& token : spec_.added_tokens) largest = std::max(largest, token.id);
-  // Ids index a table here and the embedding matrix later; a gap this wide is a damaged file.
+  // Ids are indices of a table here, and of the embedding matrix later. Such a large gap means a damaged file.
   if (largest > 2 * known + 65536) {
     throw TokenizerError(cat(where_, ": the largest id is ", largest, ", but there are only ", known, " tokens"));
   }
@@ -104,7 +104,7 @@ void JsonTokenizer::index_pieces() {
   });
 }
 
-/// A token whose id is that of a piece takes its place: in transformers too, what is decoded is the token.
+/// A token with the id of a piece replaces the piece: transformers, too, then decodes the token.
 void JsonTokenizer::add_token(const AddedToken& token) {
   Piece& piece = pieces_[static_cast<size_t>(token.id)];
   const auto in_model = model_->id_of(token.content);
@@ -114,7 +114,7 @@ void JsonTokenizer::add_token(const AddedToken& token) {
   }
   NormalizedText normalized(token.content, 0, token.content.size());
   if (token.normalized) normalize(spec_.normalizer, normalized);
-  // Like Hugging Face 0.23: the normalised form (a leading "▁" with Prepend) is what was matched, so it is what is
+  // As in Hugging Face 0.23, the normalised form (with Prepend a leading "▁") was matched, so it is also what is
   // decoded.
   piece = {token.content, normalized.text(), token.special, true, true};
   if (normalized.text().empty()) return;
@@ -151,7 +151,7 @@ Encoding JsonTokenizer::encode(std::string_view text, SpecialTokens special) con
       add(part.token->id, to_span({part.begin, part.end}));
       continue;
     }
-    // Each stretch between added tokens is normalised by itself, so Prepend acts on every one.
+    // Each stretch between added tokens is normalised separately, so Prepend acts on each.
     NormalizedText normalized(text, part.begin, part.end);
     normalize(spec_.normalizer, normalized);
     for (const TextPart& inner : in_normalized_.split(normalized.text())) {
@@ -182,7 +182,8 @@ void JsonTokenizer::encode_segment(NormalizedText segment, Encoding& out) const 
   }
 }
 
-/// Places in the word's spelling become places in the word, of which each byte is one character of the spelling.
+/// Converts positions in the word's spelling to positions in the word. Each byte of the word is one character of the
+/// spelling.
 void to_byte_places(std::string_view spelling, std::vector<WordToken>& tokens) {
   std::vector<size_t> byte_at(spelling.size() + 1);
   size_t byte = 0;
@@ -214,7 +215,7 @@ std::string JsonTokenizer::description() const {
 std::string JsonTokenizer::decode(std::span<const TokenId> ids) const {
   std::vector<std::string> pieces;
   for (const TokenId id : ids) {
-    // A model's vocabulary may be padded beyond the tokenizer's; such ids have no text, as in Hugging Face.
+    // A model's vocabulary may be padded beyond the tokenizer's. Such ids have no text, as in Hugging Face.
     if (id < 0 || id >= vocab_size()) continue;
     const Piece& piece = pieces_[static_cast<size_t>(id)];
     if (piece.present && !piece.special) pieces.push_back(piece.decoded);

@@ -11,7 +11,8 @@
 namespace lancet {
 namespace {
 
-/// How often `word` stands in `text`; overlapping occurrences count, because each is a place the subject may be meant.
+/// Counts how often `word` occurs in `text`. Overlapping occurrences count, because each may be the place of the
+/// subject.
 size_t count_occurrences(std::string_view text, std::string_view word) {
   size_t count = 0;
   for (size_t at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1)) ++count;
@@ -24,10 +25,11 @@ ByteSpan span_of(size_t begin, size_t size) {
 
 bool is_white(char character) { return kAsciiWhiteSpace.find(character) != std::string_view::npos; }
 
-/// Whether what follows is the beginning of a line or of a chat's answer, and so has no space before it.
+/// Whether the following text begins a line, or a chat's answer, so that there is no space before it.
 bool begins_anew_after(std::string_view prompt) { return prompt.ends_with('\n') || prompt.ends_with("|>"); }
 
-/// The token of `full` that has text on both sides of `boundary`, else the first that differs from `prompt`.
+/// Returns the index of the token of `full` with text on both sides of `boundary`, else of the first one that differs
+/// from `prompt`.
 size_t merging_token(const Encoding& full, const std::vector<TokenId>& prompt, int64_t boundary) {
   for (size_t i = 0; i < full.spans.size(); ++i) {
     if (full.spans[i].begin < boundary && boundary < full.spans[i].end) return i;
@@ -38,8 +40,8 @@ size_t merging_token(const Encoding& full, const std::vector<TokenId>& prompt, i
   return full.ids.size();
 }
 
-/// How many of the tokens of `full_text`, its first, hold text of the prompt, when besides that they hold no more than
-/// the space after it. Not where the prompt ends in a space of its own: its last token would hold two.
+/// Returns how many of the first tokens of `full_text` have text of the prompt, if the only other text in them is the
+/// space after it. Returns nothing if the prompt itself ends in a space: then its last token would have two spaces.
 std::optional<size_t> tokens_up_to_space(const Encoding& full, std::string_view full_text, size_t prompt_size) {
   if (prompt_size == 0 || is_white(full_text[prompt_size - 1]) || full_text[prompt_size] != ' ') return std::nullopt;
   const auto end = static_cast<int64_t>(prompt_size);
@@ -49,7 +51,8 @@ std::optional<size_t> tokens_up_to_space(const Encoding& full, std::string_view 
   return static_cast<size_t>(target - full.spans.begin());
 }
 
-/// A prompt is there to be continued: an EOS that the tokenizer puts after every text would end it.
+/// Encodes without special tokens at the end: a prompt will be continued, and an EOS that the tokenizer appends would
+/// end it.
 Encoding encode_open(const Tokenizer& tokenizer, std::string_view text) {
   Encoding encoding = tokenizer.encode(text);
   if (!encoding.ids.empty() && tokenizer.eos_id() == encoding.ids.back() &&
@@ -136,7 +139,7 @@ ContinuedPrompt continue_prompt(const Tokenizer& tokenizer, std::string_view pro
   if (target.empty()) throw ConfigError(cat(where, ": the target is empty"));
   const bool has_own_space = is_white(target.front()) || begins_anew_after(prompt_text);
   const std::string full_text = cat(prompt_text, has_own_space ? "" : " ", target);
-  // Without special tokens: an EOS after the prompt would never be followed by the target.
+  // Without special tokens, because a target would never follow an EOS.
   const std::vector<TokenId> prompt = tokenizer.ids(prompt_text, SpecialTokens::kNone);
   const Encoding full = tokenizer.encode(full_text, SpecialTokens::kNone);
   ContinuedPrompt continued;

@@ -1,6 +1,6 @@
-// Just enough of the protocol buffer wire format to read a SentencePiece model's settings and its alignments: the
-// generated classes are not part of the system package, and ImmutableSentencePieceText is newer than the 0.1.96 of
-// Ubuntu 22.04.
+// Reads as much of the protocol buffer wire format as is needed for a SentencePiece model's settings and its
+// alignments. The system package does not have the generated classes, and ImmutableSentencePieceText is newer than
+// Ubuntu 22.04's version 0.1.96.
 #pragma once
 
 #include <cstdint>

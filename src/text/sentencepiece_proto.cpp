@@ -24,8 +24,8 @@ ModelSettings parse_settings(std::string_view model) {
   return settings;
 }
 
-/// Fields of a message that stands twice are those of the later one, and the others' stay: normalizer_spec (3) with
-/// add_dummy_prefix (3): 0.
+/// If a message occurs twice, its later fields replace the earlier ones, and the other fields stay. Appends
+/// normalizer_spec (3) with add_dummy_prefix (3): 0.
 std::string without_dummy_prefix(std::string model) { return model.append("\x1A\x02\x18\x00", 4); }
 
 bool is_rank_list(std::string_view content) {

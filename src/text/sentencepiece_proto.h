@@ -1,5 +1,5 @@
-// The files and answers of libsentencepiece that its own interface does not show: settings of a model, and where in the
-// text its pieces are.
+// Reads what libsentencepiece's own interface does not show: some settings of a model, and the positions of pieces in
+// the text.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,8 @@ namespace lancet {
 
 inline constexpr std::string_view kSpaceSymbol = "\xE2\x96\x81";  // "▁"
 
-/// What the model file says that libsentencepiece gives no access to. Defaults of sentencepiece_model.proto.
+/// The settings of a model file that libsentencepiece does not show. The defaults are those of
+/// sentencepiece_model.proto.
 struct ModelSettings {
   bool add_dummy_prefix = true;
   bool remove_extra_whitespaces = true;
@@ -26,10 +27,11 @@ struct ModelSettings {
 
 ModelSettings parse_settings(std::string_view model);
 
-/// The model with add_dummy_prefix: false.
+/// Returns the model with add_dummy_prefix: false.
 std::string without_dummy_prefix(std::string model);
 
-/// "IQ== 0": the first line of a list of byte-level BPE ranks (tiktoken), which Llama 3 also calls tokenizer.model.
+/// Whether the file begins like "IQ== 0", the first line of a list of byte-level BPE ranks (tiktoken), which Llama 3
+/// also calls tokenizer.model.
 bool is_rank_list(std::string_view content);
 
 struct AlignedPiece {
@@ -38,12 +40,13 @@ struct AlignedPiece {
   ByteSpan span;
 };
 
-/// Reads a serialised SentencePieceText. Nothing when it is not that of `text`: encoding failed, and this API says no
-/// more.
+/// Reads a serialised SentencePieceText. Returns nothing if it does not belong to `text`: then encoding failed, and
+/// this API says no more.
 std::optional<std::vector<AlignedPiece>> parse_alignment(std::string_view message, std::string_view text);
 
-/// The library aligns a character that several pieces share (byte fallback, a ligature that normalisation takes apart)
-/// with the last of them only. All of them get it here. A dummy prefix of its own keeps its empty span.
+/// If several pieces share a character (byte fallback, a ligature that normalisation splits), the library aligns only
+/// the last of them with it. Here all of them are aligned with it. A dummy prefix that is a piece of its own keeps its
+/// empty span.
 void share_characters(std::vector<AlignedPiece>& pieces, bool has_dummy_prefix);
 
 }  // namespace lancet

@@ -1,5 +1,5 @@
-// tokenizer.model through libsentencepiece, with its own alignment of pieces to the text. Text that spells a control
-// piece ("<s>") is text, as in sentencepiece, unless tokenizer_config.json lists it as an added token.
+// Runs tokenizer.model with libsentencepiece, and uses its alignment of pieces to the text. As in sentencepiece, text
+// that looks like a control piece ("<s>") is text, unless tokenizer_config.json lists it as an added token.
 #include <sentencepiece_processor.h>
 
 #include <algorithm>
@@ -47,7 +47,8 @@ class SentencePieceTokenizer : public Tokenizer {
   SentencePieceOptions options_;
   SentencePieceTokens tokens_;
   AddedTokenFinder finder_;
-  /// By id, in tokens_. One with the id of a piece takes the piece's place (InternLM2 keeps pieces for that).
+  /// Added tokens by id, from tokens_. A token with the id of a piece replaces the piece (InternLM2 has pieces for this
+  /// purpose).
   std::unordered_map<TokenId, const AddedToken*> added_;
   int64_t vocab_size_ = 0;
   ModelSettings settings_;
@@ -75,7 +76,7 @@ void SentencePieceTokenizer::add_token(const AddedToken& token) {
   };
   const int64_t n_pieces = processor_.GetPieceSize();
   if (token.single_word) fail("has single_word: true, which is not supported here");
-  // Ids index the embedding matrix; a gap this wide is a damaged file.
+  // Ids are indices of the embedding matrix. Such a large gap means a damaged file.
   if (token.id > 2 * (n_pieces + static_cast<int64_t>(tokens_.added.size())) + 65536)
     fail(cat("is far beyond the ", n_pieces, " pieces"));
   if (!added_.emplace(token.id, &token).second) fail("has the id of another one");
@@ -121,7 +122,7 @@ void SentencePieceTokenizer::require_supported() const {
 void SentencePieceTokenizer::encode_stretch(std::string_view text, TextPart part, Encoding& out) const {
   const bool has_prefix =
       tokens_.prefix == PrependScheme::kAlways || (tokens_.prefix == PrependScheme::kFirst && part.begin == 0);
-  // A std::string, because the string_view of 0.1.96 is the library's own.
+  // a std::string, because string_view in 0.1.96 is a class of the library
   const std::string stretch(text.substr(part.begin, part.end - part.begin));
   const std::string serialized = (has_prefix ? processor_ : plain_).EncodeAsSerializedProto(stretch);
   auto pieces = parse_alignment(serialized, stretch);
@@ -155,7 +156,7 @@ Encoding SentencePieceTokenizer::encode(std::string_view text, SpecialTokens spe
   return out;
 }
 
-/// A piece as text: "▁" is a space, but not where one is stripped at the text's start.
+/// Returns a piece as text: "▁" is a space, except if it is stripped at the text's start.
 std::string SentencePieceTokenizer::text_of(int piece, TextStart& start) const {
   const std::string& text = processor_.IdToPiece(piece);
   std::string out;
@@ -171,9 +172,9 @@ std::string SentencePieceTokenizer::text_of(int piece, TextStart& start) const {
   return out.append(text, from);
 }
 
-/// Own code, because 0.1.96 and 0.1.97 differ in how many leading spaces they strip. This is 0.1.97 and later: the
-/// first piece that has text loses its leading space, and so do all before text begins when the model removes extra
-/// white space.
+/// Written here because 0.1.96 and 0.1.97 strip different numbers of leading spaces. It does what 0.1.97 and later do:
+/// the first piece with text loses its leading space, and if the model removes extra white space, so do all pieces
+/// before the text begins.
 std::string SentencePieceTokenizer::decode(std::span<const TokenId> ids) const {
   std::string out;
   std::string bytes;
@@ -190,7 +191,8 @@ std::string SentencePieceTokenizer::decode(std::span<const TokenId> ids) const {
       start.strips = false;
     }
     if (added != added_.end()) continue;
-    if (id < 0 || id >= processor_.GetPieceSize()) continue;  // a model's vocabulary may be padded beyond this one
+    // a model's vocabulary may be padded beyond the tokenizer's
+    if (id < 0 || id >= processor_.GetPieceSize()) continue;
     const int piece = static_cast<int>(id);
     if (processor_.IsControl(piece) || processor_.IsUnknown(piece)) continue;
     if (processor_.IsByte(piece)) {

@@ -1,4 +1,4 @@
-// What Hugging Face's configuration adds to a SentencePiece model.
+// Hugging Face's additional settings for a SentencePiece model.
 #pragma once
 
 #include <filesystem>
@@ -12,14 +12,15 @@
 namespace lancet {
 
 struct SentencePieceTokens {
-  /// Split out of the text as it is, the longest first; what lies between them is encoded stretch by stretch.
+  /// Tokens that are split out of the original text, the longest first. The stretches between them are encoded one by
+  /// one.
   std::vector<AddedToken> added;
-  /// Which stretches have the model's dummy prefix, if it has one: every (transformers' `legacy`), the text's first, or
-  /// none (add_prefix_space: false).
+  /// Which stretches get the model's dummy prefix, if it has one: every stretch (transformers' `legacy`), only the
+  /// text's first, or none (add_prefix_space: false).
   PrependScheme prefix = PrependScheme::kAlways;
 };
 
-/// Throws: TokenizerError, also when two added tokens have one id.
+/// Throws: TokenizerError, also if two added tokens have the same id.
 std::unique_ptr<Tokenizer> open_sentencepiece_tokenizer(const std::filesystem::path& tokenizer_model,
                                                         SentencePieceOptions options, SentencePieceTokens tokens);
 

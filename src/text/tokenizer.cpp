@@ -9,7 +9,7 @@
 namespace lancet {
 namespace {
 
-/// Returns the scheme of transformers' Llama tokenizers; a configuration that does not say `legacy` is older than the
+/// Returns the prefix scheme of transformers' Llama tokenizers. A configuration without `legacy` is older than this
 /// key.
 PrependScheme prefix_of(const TokenizerConfig& config) {
   if (!config.add_prefix_space.value_or(true)) return PrependScheme::kNever;

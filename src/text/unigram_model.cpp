@@ -12,7 +12,7 @@
 
 namespace lancet {
 
-/// How the best path to a place got there: by the piece `id`, which begins at `begin`.
+/// The last step of the best path to a position: the piece `id`, which begins at `begin`.
 struct UnigramModel::Step {
   TokenId id = 0;
   double score = 0;
@@ -26,7 +26,8 @@ struct UnigramModel::Step {
 };
 
 UnigramModel::UnigramModel(UnigramSpec spec, std::string where) : spec_(std::move(spec)), where_(std::move(where)) {
-  constexpr double kPenalty = 10;  // of an unknown character, below the least probable piece
+  // the score of an unknown character is below that of the least probable piece by this
+  constexpr double kPenalty = 10;
   double least = std::numeric_limits<double>::infinity();
   for (const auto& [piece, score] : spec_.pieces) least = std::min(least, score);
   unk_score_ = least - kPenalty;
@@ -55,8 +56,8 @@ void UnigramModel::for_each_piece(const std::function<void(const std::string& pi
   for (size_t id = 0; id < spec_.pieces.size(); ++id) use(spec_.pieces[id].first, static_cast<TokenId>(id));
 }
 
-/// Offers each piece that begins at `begin` to the place where it ends. Byte by byte, the pieces that begin like the
-/// word from there are a narrowing range of the sorted ones.
+/// Offers each piece that begins at `begin` to the position at which it ends. The pieces that begin like the word at
+/// this position are a range of the sorted pieces, which becomes smaller with each byte.
 void UnigramModel::extend(std::string_view word, size_t begin, std::vector<Step>& best) const {
   const double so_far = best[begin].score;
   const size_t first_character = utf8_bytes(word[begin]);
@@ -89,7 +90,7 @@ std::vector<UnigramModel::Step> UnigramModel::best_path(std::string_view word) c
   return path;
 }
 
-/// A piece, or unknown characters in a row: they may be a piece together, else they fall back to bytes.
+/// Appends a piece, or a row of unknown characters: together they may be a piece, else they fall back to bytes.
 void UnigramModel::append_stretch(std::string_view word, TextPiece stretch, std::vector<WordToken>& out) const {
   const std::string_view text = word.substr(stretch.begin, stretch.end - stretch.begin);
   const auto token_of = [&](char byte) { return byte_tokens_[static_cast<uint8_t>(byte)]; };

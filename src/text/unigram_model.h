@@ -1,5 +1,5 @@
-// The most probable pieces of one word: Viterbi's algorithm over pieces with logarithms of probabilities.
-// Source: Hugging Face tokenizers, models/unigram (encode_optimized, tokenize), whose ids these are; the algorithm is
+// Finds the most probable pieces of one word with Viterbi's algorithm over pieces with log-probabilities. Source:
+// Hugging Face tokenizers, models/unigram (encode_optimized, tokenize). The ids are the same. The algorithm is
 // SentencePiece's (arXiv 1808.06226).
 #pragma once
 
@@ -17,7 +17,7 @@ class UnigramModel final : public WordModel {
  public:
   UnigramModel(UnigramSpec spec, std::string where);
 
-  /// O(n L log V): L the length of the longest piece.
+  /// O(n L log V), where L is the length of the longest piece.
   void tokenize(std::string_view word, std::vector<WordToken>& out) const override;
 
   std::optional<TokenId> id_of(std::string_view piece) const override;
@@ -25,7 +25,7 @@ class UnigramModel final : public WordModel {
   std::string_view name() const override { return "Unigram"; }
 
  private:
-  struct Step;  // of the best path to a place in the word
+  struct Step;  // a step of the best path to a position in the word
 
   const std::string& text_of(TokenId id) const { return spec_.pieces[static_cast<size_t>(id)].first; }
   double score_of(TokenId id) const { return spec_.pieces[static_cast<size_t>(id)].second; }
@@ -35,7 +35,7 @@ class UnigramModel final : public WordModel {
 
   UnigramSpec spec_;
   std::string where_;
-  std::vector<TokenId> sorted_;  ///< by the piece's bytes; of equal pieces the last
+  std::vector<TokenId> sorted_;  ///< sorted by the piece's bytes; of equal pieces the last one
   double unk_score_ = 0;
   std::array<std::optional<TokenId>, 256> byte_tokens_{};
 };

@@ -15,16 +15,16 @@
 namespace lancet {
 namespace {
 
-/// What a tokenizer's class stands for in transformers.
+/// What a tokenizer's class means in transformers.
 struct TokenizerClass {
   std::string_view name;
-  std::array<std::string_view, 4> model_types;  ///< names in config.json, empty: none
+  std::array<std::string_view, 4> model_types;  ///< values of model_type in config.json; empty: unused
   std::string_view pattern;
   bool normalizes = false;  ///< NFC
-  bool has_bos = false;     ///< kEndOfText, unless another is named
+  bool has_bos = false;     ///< it is kEndOfText unless another is named
 };
 
-/// Both classes' UNK and EOS, unless others are named.
+/// UNK and EOS of both classes, unless others are named.
 constexpr std::string_view kEndOfText = "<|endoftext|>";
 
 constexpr std::array<TokenizerClass, 2> kClasses{{{.name = "GPT2Tokenizer",
@@ -75,7 +75,7 @@ Vocabulary load_vocabulary(const std::filesystem::path& file) {
   return parse_vocabulary(JsonNode(document, file));
 }
 
-/// One merge a line: its line is its rank.
+/// Each line has one merge, and the number of the line is its rank.
 std::vector<std::pair<std::string, std::string>> load_merges(const std::filesystem::path& file,
                                                              const Vocabulary& vocabulary) {
   const std::string text = read_model_file(file, "tokenizer");
@@ -101,12 +101,12 @@ std::vector<std::pair<std::string, std::string>> load_merges(const std::filesyst
   return merges;
 }
 
-/// The tokens that are split out of the text: those that are listed with their ids, and those with a role that are
-/// pieces. One with a role that has no id is a token of the model whose id would have to be guessed.
+/// Returns the tokens that are split out of the text: those that are listed with their ids, and those with a role that
+/// are pieces. A token with a role but without an id is an error, because its id would have to be guessed.
 std::vector<AddedToken> collect_added_tokens(const TokenizerConfig& config, const Vocabulary& vocabulary,
                                              const std::filesystem::path& folder) {
   std::vector<AddedToken> tokens = config.added_tokens;
-  std::unordered_map<std::string, size_t> listed;  // by content: the first's place
+  std::unordered_map<std::string, size_t> listed;  // index of the first one, by content
   for (size_t i = 0; i < tokens.size(); ++i) listed.emplace(tokens[i].content, i);
   for (AddedToken named : config.named_tokens) {
     if (const auto found = listed.find(named.content); found != listed.end()) {
@@ -133,7 +133,7 @@ std::vector<AddedToken> collect_added_tokens(const TokenizerConfig& config, cons
   return tokens;
 }
 
-/// The id of the BOS or EOS that the configuration asks to add, as a list of one.
+/// Returns the id of the BOS or EOS that the configuration asks to add, as a list of one.
 std::vector<TokenId> asked_for(const std::optional<bool>& is_added, const std::optional<std::string>& name,
                                const TokenizerJson& tokenizer, const std::filesystem::path& folder) {
   if (!is_added.value_or(false)) return {};

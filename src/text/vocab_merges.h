@@ -1,5 +1,6 @@
-// vocab.json and merges.txt, of GPT-2's time: pieces and merges alone. What a tokenizer.json says besides (pattern,
-// normalisation, special tokens) comes from the tokenizer's class and from tokenizer_config.json.
+// Reads vocab.json and merges.txt, from the time of GPT-2: they have only pieces and merges. The pattern, the
+// normalisation and the special tokens, which a tokenizer.json also has, come from the tokenizer's class and from
+// tokenizer_config.json.
 #pragma once
 
 #include <filesystem>
@@ -8,9 +9,10 @@
 
 namespace lancet {
 
-/// Loads a tokenizer from `folder`. The class is tokenizer_config.json's tokenizer_class, else that of config.json's
-/// model_type: GPT-2's (GPT-2, GPT-J) or Qwen2's (Qwen2, 2.5, 3). Throws: TokenizerError for another class or none, a
-/// special token whose id no file says, and files that cannot be understood or do not fit each other.
+/// Loads a tokenizer from `folder`. The class is the tokenizer_class in tokenizer_config.json, else the one that
+/// belongs to the model_type in config.json: GPT-2's (GPT-2, GPT-J) or Qwen2's (Qwen2, 2.5, 3). Throws: TokenizerError
+/// for another class or none, for a special token whose id no file has, and for files that are not understood or do not
+/// fit each other.
 TokenizerJson load_vocab_and_merges(const std::filesystem::path& folder);
 
 }  // namespace lancet

@@ -10,7 +10,7 @@ namespace {
 
 bool is_article(std::string_view word) { return word == "a" || word == "an" || word == "the"; }
 
-/// Whether one of the answers is something, and `stands`, normalised with a space on both sides.
+/// Whether `stands` is true for one of the answers that is not empty, normalised with a space on both sides.
 template <typename Stands>
 bool any_answer(std::span<const std::string> answers, Stands stands) {
   return std::any_of(answers.begin(), answers.end(), [&](const std::string& answer) {

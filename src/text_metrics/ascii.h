@@ -1,4 +1,5 @@
-// Classes of bytes, whatever the locale: bytes beyond ASCII, which are parts of UTF-8's characters, are in none.
+// Classes of bytes that do not depend on the locale. Bytes beyond ASCII, which are parts of UTF-8 characters, are in
+// none of them.
 #pragma once
 
 #include <cctype>

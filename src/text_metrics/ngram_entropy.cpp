@@ -15,7 +15,7 @@ namespace {
 
 double entropy_of(std::span<const std::string> words, size_t n) {
   std::map<std::string, int64_t> counts;
-  for (size_t i = 0; i + n <= words.size(); ++i) ++counts[join(words.subspan(i, n), " ")];  // no word holds a blank
+  for (size_t i = 0; i + n <= words.size(); ++i) ++counts[join(words.subspan(i, n), " ")];  // words contain no blanks
   double bits = 0;
   for (const auto& [ngram, count] : counts) {
     const double share = static_cast<double>(count) / static_cast<double>(words.size() - n + 1);

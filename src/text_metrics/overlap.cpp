@@ -28,7 +28,7 @@ std::vector<std::string> rouge_words(std::string_view text) {
 }
 
 size_t common_length(const std::vector<std::string>& a, const std::vector<std::string>& b) {
-  std::vector<size_t> row(b.size() + 1);  // of a's words so far
+  std::vector<size_t> row(b.size() + 1);  // for a's words so far
   for (const std::string& word : a) {
     size_t diagonal = 0;
     for (size_t j = 0; j < b.size(); ++j) {
@@ -40,7 +40,8 @@ size_t common_length(const std::vector<std::string>& a, const std::vector<std::s
   return row.back();
 }
 
-/// The places at which characters of UTF-8 begin, and the end; bytes that belong to none go with the one before.
+/// Returns the positions at which UTF-8 characters begin, and the end of the text. Bytes that belong to no character
+/// count to the one before.
 std::vector<size_t> character_places(std::string_view text) {
   std::vector<size_t> places;
   for (size_t i = 0; i < text.size(); ++i)

@@ -22,20 +22,21 @@ struct Range {
   char32_t first, last;
 };
 
-/// Ranges beyond ASCII that are no letters: marks, signs, punctuation, symbols. Everything else there is taken for one.
+/// Ranges beyond ASCII without letters: marks, signs, punctuation, symbols. Everything else beyond ASCII counts as a
+/// letter.
 constexpr Range kNoLetters[] = {{0x80, 0xa9},     {0xab, 0xb1},     {0xb4, 0xb4},     {0xb6, 0xb8},
                                 {0xbb, 0xbb},     {0xbf, 0xbf},     {0xd7, 0xd7},     {0xf7, 0xf7},
                                 {0x300, 0x36f},   {0x2000, 0x206f}, {0x20a0, 0x20ff}, {0x2190, 0x245f},
                                 {0x2500, 0x2775}, {0x2794, 0x2bff}, {0x3000, 0x3004}, {0x3008, 0x3020},
                                 {0xfe00, 0xfe0f}, {0xff00, 0xff0f}, {0xfffd, 0xfffd}};
-/// Capitals that stand a fixed distance before their small letters.
+/// Capital letters at a fixed distance before their small letters.
 struct Capitals {
   Range range;
   char32_t distance;
 };
 constexpr Capitals kCapitals[] = {{{'A', 'Z'}, 32},     {{0xc0, 0xd6}, 32},   {{0xd8, 0xde}, 32},
                                   {{0x391, 0x3a9}, 32}, {{0x400, 0x40f}, 80}, {{0x410, 0x42f}, 32}};
-/// Capitals that stand right before their small letters, at the even or the odd places.
+/// Capital letters directly before their small letters, at even or odd code points.
 struct Pairs {
   Range range;
   char32_t parity;

@@ -10,12 +10,12 @@
 namespace lancet {
 namespace {
 
-/// Words by themselves wherever they stand.
+/// Characters that are always words of their own.
 constexpr std::array<std::string_view, 28> kAlone{";", "@", "#", "$", "%", "&", "?", "!", "*", "(", ")", "[", "]", "{",
                                                   "}", "<", ">", "«", "»", "“", "”", "‘", "’", "„", "‒", "–", "—", "―"};
-/// What may stand between a full stop and the end of its sentence.
+/// Characters that may follow the full stop at the end of a sentence.
 constexpr std::array<std::string_view, 9> kClosers{"\"", "'", ")", "]", "}", ">", "»", "”", "’"};
-/// A full stop after them ends no sentence; single letters are initials.
+/// A full stop after these words ends no sentence. Single letters count as initials.
 constexpr std::array<std::string_view, 28> kAbbreviations{
     "mr",  "mrs", "ms",  "dr",  "prof", "st",   "jr", "sr",  "gen", "gov", "col",  "lt",  "sgt", "sen",
     "rep", "rev", "inc", "ltd", "co",   "corp", "vs", "jan", "feb", "aug", "sept", "oct", "nov", "dec"};
@@ -28,7 +28,7 @@ constexpr std::array<Split, 8> kContractions{
     {{"cannot", 3}, {"d'ye", 1}, {"gimme", 3}, {"gonna", 3}, {"gotta", 3}, {"lemme", 3}, {"more'n", 4}, {"wanna", 3}}};
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
-/// Letters beyond ASCII are words' too; quotes and dashes beyond it have blanks around them by then.
+/// Letters beyond ASCII belong to words, too. Quotes and dashes beyond ASCII already have blanks around them.
 bool is_word_byte(char c) {
   const auto byte = static_cast<unsigned char>(c);
   return byte >= 0x80 || std::isalnum(byte) != 0 || c == '_';
@@ -40,7 +40,7 @@ std::string lower(std::string_view text) {
   return out;
 }
 
-/// Cuts the closing marks off the text's end.
+/// Removes closing marks at the end of the text.
 std::string_view without_closers(std::string_view text) {
   for (bool cut = true; cut;) {
     cut = false;
@@ -84,7 +84,7 @@ std::vector<std::string_view> sentences_of(std::string_view text) {
   return sentences;
 }
 
-/// Puts blanks around all that is a word by itself in one sentence.
+/// Puts blanks around everything in a sentence that is a word of its own.
 class Spacer {
  public:
   explicit Spacer(std::string_view sentence) : text_(sentence) {}
@@ -144,7 +144,8 @@ class Spacer {
     return left.empty();
   }
 
-  /// The apostrophe at hand begins a quotation: no letter before it, one after it, and no clitic ('s, 'll).
+  /// Whether the current apostrophe begins a quotation: no letter before it, a letter after it, and no clitic ('s,
+  /// 'll).
   bool opens_single() const {
     if (out_.size() > 1 && is_word_byte(out_[out_.size() - 2])) return false;
     size_t end = at_ + 1;
@@ -159,7 +160,7 @@ class Spacer {
   std::string out_;
 };
 
-/// Cuts off the ending of `word` that is one of `endings`. Returns it; empty when there is none.
+/// Removes the ending of `word` if it is one of `endings`. Returns it; empty if there is none.
 template <size_t n>
 std::string_view cut_ending(std::string_view& word, const std::array<std::string_view, n>& endings) {
   for (const std::string_view ending : endings) {

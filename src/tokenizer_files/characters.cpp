@@ -21,7 +21,7 @@ bool is_word_character(char32_t c) {
     default:
       break;
   }
-  // Joiners, and letters in circles and squares, which Unicode counts as symbols that are alphabetic.
+  // Joiners, and letters in circles and squares, which are alphabetic symbols in Unicode.
   return c == 0x200C || c == 0x200D || (c >= 0x24B6 && c <= 0x24E9) || (c >= 0x1F130 && c <= 0x1F149) ||
          (c >= 0x1F150 && c <= 0x1F169) || (c >= 0x1F170 && c <= 0x1F189);
 }

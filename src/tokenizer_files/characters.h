@@ -1,10 +1,10 @@
-// Sets of characters that tokenizers tell apart.
+// Classes of characters that tokenizers use.
 #pragma once
 
 namespace lancet {
 
-/// Whether the character is part of a word, as Rust's regex crate says it (\w): letters, marks, digits, numbers that
-/// are letters, connectors, joiners.
+/// Whether the character is part of a word in the sense of Rust's regex crate (\w): letters, marks, digits, numbers
+/// that are letters, connectors, joiners.
 bool is_word_character(char32_t code_point);
 
 }  // namespace lancet

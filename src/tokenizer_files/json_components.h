@@ -1,4 +1,4 @@
-// The components of a tokenizer.json, each read in a file of its own (*_json.cpp).
+// The components of a tokenizer.json. Each is read in its own file (*_json.cpp).
 #pragma once
 
 #include <string>
@@ -18,9 +18,10 @@ std::variant<BpeSpec, UnigramSpec> parse_model(const JsonNode& model);
 /// Fills `prefix` and `suffix`.
 void parse_post_processor(const JsonNode& root, TokenizerJson& out);
 
-// What several of them need.
+// Shared by several components.
 
-/// The components under `key`: none for null, the members of a Sequence (whose list is under `members`), else the one.
+/// Returns the components under `key`: none for null, the members of a Sequence (whose list is under `members`), else
+/// the single one.
 std::vector<JsonNode> components(const JsonNode& root, std::string_view key, std::string_view members);
 
 /// Throws: "... is not supported (supported: ...)".
@@ -28,7 +29,7 @@ std::vector<JsonNode> components(const JsonNode& root, std::string_view key, std
 
 std::string one_character(const JsonNode& node);
 
-/// {"String": ...} or {"Regex": ...}.
+/// Parses {"String": ...} or {"Regex": ...}.
 TextPattern parse_pattern(const JsonNode& node);
 
 ReplaceStep parse_replace(const JsonNode& node);
@@ -39,8 +40,8 @@ struct MetaspaceComponent {
 };
 MetaspaceComponent parse_metaspace(const JsonNode& node);
 
-/// The keys of ByteLevel, wherever it stands. trim_offsets is about the offsets that Hugging Face tells; lancet's spans
-/// keep the white space of a token.
+/// Checks the keys of ByteLevel, wherever it occurs. trim_offsets concerns the offsets that Hugging Face returns;
+/// lancet's spans include the white space of a token.
 void require_byte_level_keys(const JsonNode& node);
 
 }  // namespace lancet

@@ -80,9 +80,9 @@ std::vector<JsonNode> JsonNode::items() const {
 
 namespace {
 
-/// How many bytes at `at`, where no valid character is, could begin one if others followed; at least 1.
+/// Returns how many bytes at `at`, where there is no valid character, could begin one; at least 1.
 size_t broken_bytes(std::string_view text, size_t at) {
-  // The smallest character with these first bytes, and the largest: one of them is valid if any is.
+  // the smallest and the largest character with these first bytes: if any is valid, one of these two is
   for (const size_t length : {size_t{3}, size_t{2}}) {
     if (at + length > text.size() || length >= utf8_bytes(text[at])) continue;
     for (const char filler : {'\x80', '\xBF'}) {
@@ -136,7 +136,8 @@ std::string replace_broken_utf8(std::string_view bytes) { return replace_by(byte
 
 namespace {
 
-/// A GGUF file in the place of the model folder: its text of that name. nullopt: it is a folder, or has no such text.
+/// If there is a GGUF file instead of the model folder, returns its text of that name; nullopt if it is a folder, or
+/// has no such text.
 std::optional<std::string> text_in_gguf(const std::filesystem::path& file) {
   const std::filesystem::path folder = file.parent_path();
   if (!is_gguf_file(folder)) return std::nullopt;
@@ -159,7 +160,7 @@ bool has_model_file(const std::filesystem::path& file) {
 }
 
 std::string read_model_file(const std::filesystem::path& file, std::string_view what) {
-  constexpr uint64_t kLargest = 512'000'000;  // the largest vocabularies take a tenth of it
+  constexpr uint64_t kLargest = 512'000'000;  // the largest vocabularies take a tenth of this
   if (std::optional<std::string> text = text_in_gguf(file)) return *std::move(text);
   try {
     return load_text(file, kLargest);

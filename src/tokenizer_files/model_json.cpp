@@ -73,7 +73,7 @@ UnigramSpec parse_unigram(const JsonNode& model) {
 }  // namespace
 
 std::variant<BpeSpec, UnigramSpec> parse_model(const JsonNode& model) {
-  // Files older than the "type" key name no type; those with merges are BPE.
+  // Files older than the key "type" have no type. Those with merges are BPE.
   const std::string type = model.has("type") ? model.at("type").text() : "BPE";
   if (type == "Unigram") return parse_unigram(model);
   if (type != "BPE") fail_type(model, "BPE, Unigram");

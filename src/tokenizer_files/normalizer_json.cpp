@@ -31,7 +31,7 @@ void append_bert_normalizer(const JsonNode& node, NormalizerSteps& steps) {
   if (lowercase) steps.emplace_back(CharacterStep::kLowercase);
 }
 
-/// A component that has nothing to set. False: it is another one.
+/// Appends a component without settings. Returns false if it is another component.
 bool append_plain(const JsonNode& node, NormalizerSteps& steps) {
   struct Plain {
     std::string_view type;

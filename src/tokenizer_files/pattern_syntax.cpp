@@ -14,23 +14,24 @@
 namespace lancet {
 namespace {
 
-/// Unicode's White_Space, for the inside of a class: PCRE2's own \s has U+180E besides.
+/// Unicode's White_Space, for the inside of a class. PCRE2's own \s also has U+180E.
 constexpr std::string_view kWhiteSpace =
     R"(\x09-\x0D\x20\x{85}\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000})";
 
 /// Oniguruma's \w, for the inside of a class: letters, marks, digits, numbers that are letters, connectors, letters in
-/// circles and squares, and (by its table for Latin-1) the small numbers above the line and the fractions.
+/// circles and squares, and (from its table for Latin-1) superscript numbers and fractions.
 constexpr std::string_view kWord =
     R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{B2}\x{B3}\x{B9}\x{BC}-\x{BE}\x{24B6}-\x{24E9}\x{1F130}-\x{1F149})"
     R"(\x{1F150}-\x{1F169}\x{1F170}-\x{1F189})";
 
-/// Scripts that expressions of tokenizers name. Other properties mean different things in different versions.
+/// Scripts that the expressions of tokenizers name. Other properties differ between versions.
 constexpr std::array<std::string_view, 14> kScripts{"Han",      "Hiragana", "Katakana",   "Hangul",  "Latin",
                                                     "Greek",    "Cyrillic", "Arabic",     "Hebrew",  "Thai",
                                                     "Bopomofo", "Armenian", "Devanagari", "Georgian"};
 
 #if PCRE2_MAJOR > 10 || PCRE2_MINOR >= 40
-constexpr std::string_view kScript = "sc:";  // without it, characters that several scripts share belong to it too
+// without it, characters that several scripts share would also belong to it
+constexpr std::string_view kScript = "sc:";
 #else
 constexpr std::string_view kScript = "";
 #endif
@@ -39,10 +40,10 @@ bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 bool is_hex_digit(char c) { return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
 
-/// Expressions that each match one character: what stands in a class, and what it cannot hold (negated classes,
-/// intersections).
+/// The content of a class: characters for a class of PCRE2, and expressions that each match one character, for what
+/// such a class cannot contain (negated classes, intersections).
 struct ClassItems {
-  std::string members;  ///< as the inside of a class of PCRE2
+  std::string members;  ///< in the form of the inside of a PCRE2 class
   std::vector<std::string> others;
 
   bool is_empty() const { return members.empty() && others.empty(); }
@@ -90,7 +91,7 @@ class PatternReader {
         return interval();
       case '.':
         return replace(1, R"([^\n])");
-      case '^':  // begins a line, but not an empty last one
+      case '^':  // begins a line, except an empty last one
         return replace(1, R"((?:\A|(?<=\n)(?!\z)))");
       case '$':
         return replace(1, R"((?=\n|\z))");
@@ -114,13 +115,13 @@ class PatternReader {
     out_ += is_set || !items.others.empty() ? items.expression() : items.members;
   }
 
-  /// \1 to \9. Nothing that is put in here has a number of its own.
+  /// \1 to \9. Groups that this translation adds have no numbers.
   void back_reference() {
     if (at_ + 2 < pattern_.size() && is_digit(pattern_[at_ + 2])) fail("a reference of two digits");
     out_ += cat("(?:", take(2), ")");
   }
 
-  /// Reads an escape that stands for one character. Whether it is a set of characters, not one alone.
+  /// Reads an escape for characters. Returns whether it is a set of characters, and not a single one.
   bool class_escape(ClassItems& items) {
     const char letter = at_ + 1 < pattern_.size() ? pattern_[at_ + 1] : '\0';
     const auto set = [&](std::string_view members, bool is_negated) {
@@ -159,7 +160,7 @@ class PatternReader {
     return false;
   }
 
-  /// \x41, \x{1F600}, \u00E9. A byte above \x7F would be a part of a character.
+  /// \x41, \x{1F600}, \u00E9. A byte above \x7F would only be a part of a character.
   std::string code_point(char letter) {
     const size_t open = letter == 'x' && next_is("\\x{") ? 1 : 0;
     size_t end = at_ + 2 + open;
@@ -196,7 +197,8 @@ class PatternReader {
     return cat(is_negated ? "\\P{" : "\\p{", is_script ? kScript : "", name, "}");
   }
 
-  /// A class as an expression of PCRE2 that matches one character. Oniguruma's hold classes and intersections (&&).
+  /// Returns a class as a PCRE2 expression that matches one character. Oniguruma's classes can contain classes and
+  /// intersections (&&).
   std::string character_class() {
     if (++depth_ > kDeepest) fail("a class within so many classes");
     const bool is_negated = next_is("[^");
@@ -211,7 +213,7 @@ class PatternReader {
       operands += cat("(?=", items.expression(), ")");
       items = class_items();
     }
-    if (!next_is("]")) return cat("[", items.members);  // PCRE2 says that the end is missing
+    if (!next_is("]")) return cat("[", items.members);  // PCRE2 reports the missing end
     if (items.is_empty()) fail("an intersection with nothing");
     take(1);
     --depth_;
@@ -220,10 +222,10 @@ class PatternReader {
     return is_negated ? cat("(?:(?!", whole, ")(?s:.))") : whole;
   }
 
-  /// What an item of a class may be to a "-" behind it.
+  /// What an item of a class can be for a "-" after it.
   enum class Before { kNothing, kCharacter, kHyphen, kSet };
 
-  /// What stands up to the class's end or the next "&&".
+  /// Reads the items up to the class's end or the next "&&".
   ClassItems class_items() {
     ClassItems items;
     Before before = Before::kNothing;
@@ -247,7 +249,7 @@ class PatternReader {
       if (is_set) {
         before = Before::kSet;
       } else if (before == Before::kHyphen) {
-        before = Before::kNothing;  // a range, from whose end no other one begins
+        before = Before::kNothing;  // a range, whose end cannot begin another one
       } else {
         before = is_hyphen && before == Before::kCharacter ? Before::kHyphen : Before::kCharacter;
       }
@@ -257,8 +259,8 @@ class PatternReader {
 
   bool ends_class() const { return at_ >= pattern_.size() || next_is("]") || next_is("&&"); }
 
-  /// A class within a class: its members are the outer one's, unless it is more than a list, or a "-" at its edge would
-  /// make a range there.
+  /// Adds a class inside a class: its members become members of the outer one, unless it is more than a list, or a "-"
+  /// at its edge would make a range there.
   void add_class(ClassItems& items) {
     const std::string inner = character_class();
     const bool is_list = inner.starts_with('[') && !inner.starts_with("[^") && !inner.starts_with("[-") &&
@@ -278,7 +280,7 @@ class PatternReader {
     copy(kind == kKinds.end() ? 1 : kind->size());
   }
 
-  /// What case means to a category or a range differs, so that only letters and lists of them are taken.
+  /// Case has different meanings for categories and ranges, so only letters and lists of letters are accepted.
   void literals_of_any_case() {
     copy(4);
     bool in_list = false;
@@ -290,10 +292,10 @@ class PatternReader {
       in_list = begins || (in_list && !ends);
       copy(1);
     }
-    copy(1);  // the end; where it is missing, or that of a list, PCRE2 says so
+    copy(1);  // copies the end; if the end is missing, here or of a list, PCRE2 reports it
   }
 
-  /// {m}, {m,}, {m,n}; one more mark after them is a possessive or lazy repeat in PCRE2, a second repeat in Oniguruma.
+  /// {m}, {m,}, {m,n}. A mark after them makes a possessive or lazy repeat in PCRE2, but a second repeat in Oniguruma.
   void interval() {
     size_t end = at_ + 1;
     const auto digits = [&] {
@@ -317,7 +319,7 @@ class PatternReader {
   std::string_view pattern_;
   std::string_view where_;
   size_t at_ = 0;
-  int depth_ = 0;  ///< classes that are open
+  int depth_ = 0;  ///< number of open classes
   std::string out_;
 };
 

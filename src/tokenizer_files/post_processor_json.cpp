@@ -4,7 +4,7 @@
 namespace lancet {
 namespace {
 
-/// Special tokens that one post-processor puts around a text.
+/// The special tokens that a post-processor puts around a text.
 struct SpecialFrame {
   std::vector<TokenId> before;
   std::vector<TokenId> behind;
@@ -37,7 +37,7 @@ SpecialFrame parse_template(const JsonNode& node) {
   return frame;
 }
 
-/// ["<s>", 0]
+/// Reads ["<s>", 0].
 TokenId parse_named_id(const JsonNode& node) {
   const std::vector<JsonNode> parts = node.items();
   if (parts.size() != 2) node.fail("expected a token and its id");
@@ -45,7 +45,7 @@ TokenId parse_named_id(const JsonNode& node) {
   return parts[1].integer();
 }
 
-/// RobertaProcessing and BertProcessing, which differ in what they do to offsets and pairs.
+/// Reads RobertaProcessing and BertProcessing, which differ only in offsets and pairs.
 SpecialFrame parse_cls_and_sep(const JsonNode& node) {
   node.require_keys({"type", "sep", "cls", "trim_offsets", "add_prefix_space"});
   return {{parse_named_id(node.at("cls"))}, {parse_named_id(node.at("sep"))}};
@@ -58,13 +58,13 @@ void parse_post_processor(const JsonNode& root, TokenizerJson& out) {
   for (const JsonNode& node : components(root, "post_processor", "processors")) {
     const std::string& type = node.at("type").text();
     if (type == "ByteLevel") {
-      require_byte_level_keys(node);  // all it does is to trim offsets
+      require_byte_level_keys(node);  // it only trims offsets
       continue;
     }
     const bool has_cls = type == "RobertaProcessing" || type == "BertProcessing";
     if (!has_cls && type != "TemplateProcessing")
       fail_type(node, "Sequence, TemplateProcessing, RobertaProcessing, BertProcessing, ByteLevel");
-    // The tokenizers library takes what the first one made for two texts then, and puts tokens between them.
+    // then the tokenizers library treats the first one's output as two texts, and puts tokens between them
     if (seen) node.fail("a second one that puts tokens around the text is not supported");
     SpecialFrame frame = has_cls ? parse_cls_and_sep(node) : parse_template(node);
     out.prefix = std::move(frame.before);

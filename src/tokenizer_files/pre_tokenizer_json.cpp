@@ -52,7 +52,7 @@ PreTokenizerStep parse_delimiter(const JsonNode& node) {
 
 PreTokenizerStep parse_fixed_length(const JsonNode& node) {
   constexpr int64_t kDefault = 5;
-  constexpr int64_t kLongest = 65535;  // of a repeat in an expression
+  constexpr int64_t kLongest = 65535;  // largest repeat in an expression
   node.require_keys({"type", "length"});
   const int64_t length = node.has("length") ? node.at("length").integer() : kDefault;
   if (length < 1 || length > kLongest) node.at("length").fail(cat("expected 1 to ", kLongest));

@@ -3,8 +3,8 @@
 namespace lancet {
 namespace {
 
-/// Turns delimiters and what lies between them, in order, into pieces.
-/// Source: Hugging Face tokenizers, SplitDelimiterBehavior in tokenizer/normalizer.rs.
+/// Turns delimiters, and the text between them, into pieces in order. Source: Hugging Face tokenizers,
+/// SplitDelimiterBehavior in tokenizer/normalizer.rs.
 class SplitPieces {
  public:
   explicit SplitPieces(SplitBehavior behavior) : behavior_(behavior) {}
@@ -19,7 +19,7 @@ class SplitPieces {
     last_is_delimiter_ = is_delimiter;
   }
 
-  /// Empty pieces, of matches of nothing, have done their work: they end the piece before.
+  /// Leaves out empty pieces of empty matches, whose only effect is to end the piece before.
   void append_to(std::vector<TextPiece>& out, size_t offset) const {
     for (const TextPiece& piece : pieces_)
       if (piece.begin < piece.end) out.push_back({offset + piece.begin, offset + piece.end});

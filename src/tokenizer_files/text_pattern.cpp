@@ -36,7 +36,7 @@ class TextPattern::Compiled {
     PCRE2_SIZE at = 0;
     code_ = pcre2_compile(units(pattern), pattern.size(), PCRE2_UTF | PCRE2_UCP, &error, &at, nullptr);
     if (code_ == nullptr) throw TokenizerError(cat(where_, ": not a regular expression: ", message_of(error)));
-    // Where there is no compiler to machine code, matching is slower and otherwise the same.
+    // if PCRE2 cannot compile to machine code here, matching is only slower
     pcre2_jit_compile(code_, PCRE2_JIT_COMPLETE);
   }
   ~Compiled() { pcre2_code_free(code_); }
@@ -61,7 +61,7 @@ class TextPattern::Compiled {
   }
 
  private:
-  /// Whether there is a match at or after `from`; it is in `match`.
+  /// Whether there is a match at or after `from`. It is stored in `match`.
   bool find(std::string_view text, size_t from, pcre2_match_data* match) const {
     int found = pcre2_match(code_, units(text), text.size(), from, PCRE2_NO_UTF_CHECK, match, nullptr);
     if (found == PCRE2_ERROR_JIT_STACKLIMIT)  // the interpreter keeps its stack on the heap

@@ -17,7 +17,7 @@ std::optional<bool> flag(const JsonNode& root, std::string_view key) {
   return root.at(key).boolean();
 }
 
-/// A name is a string, or an object with "content" (how transformers writes an AddedToken).
+/// Reads a name: a string, or an object with "content" (the form in which transformers writes an AddedToken).
 AddedToken named_token(const JsonNode& node) {
   AddedToken token;
   if (node.is_object()) {
@@ -42,7 +42,7 @@ void add_name(const JsonNode& node, Contents& known, std::vector<AddedToken>& ou
   if (known.insert(token.content).second) out.push_back(std::move(token));
 }
 
-/// Special tokens by their roles. transformers reads the same keys of both files.
+/// Reads special tokens by their roles. transformers reads the same keys of both files.
 void read_names(const JsonNode& root, TokenizerConfig& config) {
   Contents known = contents_of(config.named_tokens);
   for (const char* key : {"bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"})
@@ -55,7 +55,7 @@ void read_names(const JsonNode& root, TokenizerConfig& config) {
   if (root.has("eos_token")) config.eos_token = named_token(root.at("eos_token")).content;
 }
 
-/// {"7": {"content": ...}, ...}
+/// Reads {"7": {"content": ...}, ...}.
 void read_added_tokens_decoder(const JsonNode& added, TokenizerConfig& config) {
   if (!added.is_object()) added.fail("expected an object");
   for (const auto& [key, value] : added.value().items()) {
@@ -65,8 +65,8 @@ void read_added_tokens_decoder(const JsonNode& added, TokenizerConfig& config) {
   }
 }
 
-/// {"text": 7, ...}, of checkpoints whose tokenizer_config.json lists no added tokens. Which of them are special, the
-/// names say.
+/// Reads {"text": 7, ...} of checkpoints whose tokenizer_config.json lists no added tokens. The named tokens tell which
+/// of them are special.
 void read_added_tokens_file(const JsonNode& added, TokenizerConfig& config) {
   if (!added.is_object()) added.fail("expected an object");
   const Contents names = contents_of(config.named_tokens);
@@ -76,7 +76,7 @@ void read_added_tokens_file(const JsonNode& added, TokenizerConfig& config) {
     token.id = added.at(content).integer();
     token.content = content;
     token.special = names.contains(token.content);
-    token.normalized = !token.special;  // as transformers has it
+    token.normalized = !token.special;  // as in transformers
     config.added_tokens.push_back(std::move(token));
   }
 }
@@ -105,7 +105,7 @@ TokenizerConfig load_tokenizer_config(const std::filesystem::path& folder) {
     lists_added_tokens = root.has("added_tokens_decoder");
     if (lists_added_tokens) read_added_tokens_decoder(root.at("added_tokens_decoder"), config);
   });
-  if (lists_added_tokens) return config;  // the other two files are older, and transformers does not read them then
+  if (lists_added_tokens) return config;  // then transformers does not read the other two files, which are older
   read_if_there(folder / "special_tokens_map.json", [&](const JsonNode& root) { read_names(root, config); });
   read_if_there(folder / "added_tokens.json", [&](const JsonNode& root) { read_added_tokens_file(root, config); });
   return config;
@@ -126,7 +126,7 @@ AddedToken parse_added_token(const JsonNode& node, TokenId id) {
 
 namespace {
 
-/// Where the character before `at` begins.
+/// Returns where the character before `at` begins.
 size_t character_before(std::string_view text, size_t at) {
   do --at;
   while (at > 0 && !begins_character(text[at]));
@@ -195,7 +195,7 @@ std::vector<TextPart> AddedTokenFinder::split(std::string_view text) const {
       continue;
     }
     if (token->single_word && !stands_alone(text, at, match_end)) {
-      at = match_end;  // the library looks no further within a match that it drops
+      at = match_end;  // the library does not search inside a match that it drops
       continue;
     }
     const size_t begin = token->lstrip ? white_space_before(text, at, done) : at;
@@ -203,7 +203,7 @@ std::vector<TextPart> AddedTokenFinder::split(std::string_view text) const {
     if (done < begin) parts.push_back({nullptr, done, begin});
     parts.push_back({token, begin, end});
     done = end;
-    at = match_end;  // not `end`: the next token may itself begin with white space
+    at = match_end;  // not `end`, because the next token may begin with white space
   }
   if (done < text.size()) parts.push_back({nullptr, done, text.size()});
   return parts;

@@ -9,8 +9,8 @@
 namespace lancet {
 namespace {
 
-/// The components of a node: none for null, its members for a Sequence (whose list is under `members`), else the node
-/// itself.
+/// Collects the components of a node: none for null, the members of a Sequence (whose list is under `members`), else
+/// the node itself.
 void flatten(const JsonNode& node, std::string_view members, std::vector<JsonNode>& out) {
   if (node.is_null()) return;
   if (node.at("type").text() != "Sequence") {
@@ -38,7 +38,7 @@ std::vector<AddedToken> parse_added_tokens(const JsonNode& root) {
   return tokens;
 }
 
-/// The id of a piece, in whichever model; built once for all added tokens.
+/// Returns the ids of pieces, for any kind of model. Built once for all added tokens.
 Vocabulary pieces_of(const std::variant<BpeSpec, UnigramSpec>& model) {
   if (const auto* bpe = std::get_if<BpeSpec>(&model)) return bpe->vocabulary;
   const auto& pieces = std::get<UnigramSpec>(model).pieces;
@@ -52,17 +52,17 @@ size_t count_pieces(const std::variant<BpeSpec, UnigramSpec>& model) {
   return std::get<UnigramSpec>(model).pieces.size();
 }
 
-/// The tokenizers library does not look at the ids that the file gives added tokens: a token that is a piece has the
-/// piece's, the others are numbered in the file's order, from the number of pieces on. transformers' ids are these.
+/// The tokenizers library ignores the ids that the file gives to added tokens: a token that is a piece has the piece's
+/// id, and the others are numbered in the file's order, after the last piece. transformers' ids are these.
 void number_added_tokens(const std::filesystem::path& file, TokenizerJson& tokenizer) {
   const Vocabulary pieces = pieces_of(tokenizer.model);
   auto next = static_cast<TokenId>(count_pieces(tokenizer.model));
   std::vector<AddedToken> numbered;
-  std::unordered_map<std::string, size_t> places;  // in `numbered`, by content
+  std::unordered_map<std::string, size_t> places;  // index in `numbered`, by content
   std::vector<std::string> moved;
   for (AddedToken token : tokenizer.added_tokens) {
     if (const auto again = places.find(token.content); again != places.end()) {
-      AddedToken& first = numbered[again->second];  // one that stands twice is as it stands last
+      AddedToken& first = numbered[again->second];  // if a token occurs twice, its last entry counts
       token.special = token.special || first.special;
       token.id = first.id;
       first = std::move(token);
@@ -124,7 +124,7 @@ MetaspaceComponent parse_metaspace(const JsonNode& node) {
   metaspace.step.replacement = one_character(node.at("replacement"));
   PrependScheme& prepend = metaspace.step.prepend;
   if (node.has("prepend_scheme")) prepend = parse_scheme(node.at("prepend_scheme"));
-  // The older spelling; Hugging Face ignores true, and refuses false beside another scheme than never.
+  // The older key. Hugging Face ignores true, and refuses false together with another scheme than never.
   if (!node.find_boolean("add_prefix_space").value_or(true)) {
     if (node.has("prepend_scheme") && prepend != PrependScheme::kNever) {
       node.at("add_prefix_space").fail("false contradicts prepend_scheme");
@@ -146,7 +146,7 @@ TokenizerJson load_tokenizer_json(const std::filesystem::path& file) {
                      "post_processor", "decoder", "model"});
   if (root.has("version") && root.at("version").text() != "1.0") root.at("version").fail("expected 1.0");
   TokenizerJson out;
-  // The model first: "WordPiece is not supported" says more than what its normalizer lacks.
+  // The model is first, because "WordPiece is not supported" says more than a problem of its normalizer.
   out.model = parse_model(root.at("model"));
   out.pre_tokenizer = parse_pre_tokenizer(root);
   out.normalizer = parse_normalizer(root);
@@ -154,8 +154,8 @@ TokenizerJson load_tokenizer_json(const std::filesystem::path& file) {
   number_added_tokens(file, out);
   parse_post_processor(root, out);
   if (root.has("decoder")) out.decoder = parse_decoder(root);
-  // truncation and padding are what a caller last asked for, not the tokenizer's own: transformers resets both unless a
-  // call asks for them, and lancet never asks. So they are not read.
+  // truncation and padding are not read: they are what a caller last asked for, and transformers resets both unless a
+  // call asks for them, which lancet never does
   return out;
 }
 

@@ -18,12 +18,12 @@
 namespace lancet {
 namespace {
 
-/// Tokens of whose base rows one group keeps states, at least one fact's.
+/// The number of tokens of base rows whose states a group keeps. A group has at least one fact.
 constexpr int64_t kKeptTraceTokens = 2048;
 
 constexpr std::array<std::string_view, 3> kKindNames{"hidden", "mlp", "attention"};
 
-/// One group of facts: their base runs, and the runs that put states back.
+/// One group of facts: their base runs, and the runs that restore states.
 class GroupTrace {
  public:
   GroupTrace(const CausalLM& model, std::vector<TracedFact> facts, const TraceOptions& options, TraceProgress& progress)
@@ -33,8 +33,8 @@ class GroupTrace {
         progress_(progress),
         states_(model, facts_, options) {}
 
-  /// Returns, for every token of every fact in turn, the clean and the corrupted probability, then by kind and layer
-  /// that with the state put back. [tokens, 2 + kinds * L] f64, host.
+  /// Returns for every token of every fact in turn the clean and the corrupted probability, and then by kind and layer
+  /// the probability with the state restored. [tokens, 2 + kinds * L] f64, host.
   Tensor run();
 
  private:
@@ -49,7 +49,7 @@ class GroupTrace {
     return static_cast<int64_t>(facts_[row.fact].prompt.ids.size()) - row.token;
   }
   int64_t columns() const { return 2 + static_cast<int64_t>(options_.kinds.size()) * n_layers(); }
-  /// The place of a restoration in the result, whose facts' tokens follow one another.
+  /// Returns the row of a restoration in the result, in which the tokens of a fact follow one another.
   int64_t place(const Restoration& row) const {
     int64_t token = row.token;
     for (size_t f = 0; f < row.fact; ++f) token += static_cast<int64_t>(facts_[f].prompt.ids.size());
@@ -66,15 +66,15 @@ class GroupTrace {
 std::vector<Restoration> GroupTrace::restorations() const {
   const HasPart has_part = [&](TraceKind kind, const LayerRange& window) { return states_.has_any(kind, window); };
   std::vector<Restoration> all = restorations_of(facts_, options_, n_layers(), has_part);
-  // Rows that begin at one layer run together, those of similar length beside each other.
+  // rows that begin at the same layer run together, sorted by length
   std::stable_sort(all.begin(), all.end(), [&](const Restoration& a, const Restoration& b) {
     return std::pair(a.run.begin, length(a)) < std::pair(b.run.begin, length(b));
   });
   return all;
 }
 
-/// The corrupted runs' states at the rows' first layer, from the restored token on: [B, width, D]. Where the state is
-/// itself what is put back, the first place is the clean run's.
+/// Returns the corrupted runs' states at the rows' first layer, from the restored token on: [B, width, D]. If the
+/// hidden state itself is restored, the first position has the clean run's state.
 Tensor GroupTrace::start(const std::vector<Restoration>& rows, int64_t width) const {
   std::vector<int64_t> places;
   for (const Restoration& row : rows)
@@ -88,7 +88,8 @@ Tensor GroupTrace::start(const std::vector<Restoration>& rows, int64_t width) co
   return input_BTD.flatten(0, 1).index_select(0, to_index(places, input_BTD.device())).unflatten(0, {-1, width});
 }
 
-/// Keys and values of the corrupted runs before the restored token, of one layer, and what its mixer reads of them.
+/// Returns keys and values of the corrupted runs before the restored token, for one layer, and the inputs that its
+/// mixer reads of them.
 KeyValues GroupTrace::prefix(const std::vector<Restoration>& rows, int64_t layer) const {
   std::vector<int64_t> base, lengths;
   for (const Restoration& row : rows)
@@ -112,8 +113,8 @@ KeyValues GroupTrace::prefix(const std::vector<Restoration>& rows, int64_t layer
   return some;
 }
 
-/// Puts the clean outputs of `layer` back where its window says so. The restored token is each row's first place. The
-/// last layer computes the rows' last places alone.
+/// Restores the clean outputs of `layer` if its window has the layer. The restored token is at each row's first
+/// position. The last layer computes only the rows' last positions.
 HookSet GroupTrace::hooks(const std::vector<Restoration>& rows, int64_t layer) const {
   struct Places {
     std::vector<int64_t> rows, states;
@@ -180,7 +181,8 @@ Tensor GroupTrace::run() {
   }
   Tensor result = torch::empty({n_tokens, columns()}, torch::kDouble);
   double* out = result.mutable_data_ptr<double>();
-  // What can change nothing is as corrupted; the last layer's output at the last token is all that is read.
+  // restorations without an effect get the corrupted probability; from the last layer's output only the last token is
+  // read
   int64_t token = 0;
   for (size_t f = 0; f < facts_.size(); ++f) {
     const auto length = static_cast<int64_t>(facts_[f].prompt.ids.size());
@@ -209,7 +211,7 @@ Tensor GroupTrace::run() {
   return result;
 }
 
-/// Facts of similar length whose base rows' states are kept together.
+/// Groups facts of similar length whose base rows' states are kept together.
 std::vector<std::vector<int64_t>> plan_groups(std::span<const TracedFact> facts, int64_t samples) {
   std::vector<int64_t> lengths;
   for (const TracedFact& fact : facts) lengths.push_back((samples + 1) * static_cast<int64_t>(fact.prompt.ids.size()));
@@ -276,7 +278,7 @@ std::vector<Prediction> predict_next(const CausalLM& model, std::span<const std:
 int64_t kept_trace_tokens(std::span<const TracedFact> facts, int64_t samples) {
   int64_t most = 0;
   for (const std::vector<int64_t>& group : plan_groups(facts, samples)) {
-    const size_t longest = facts[static_cast<size_t>(group.back())].prompt.ids.size();  // facts come by length
+    const size_t longest = facts[static_cast<size_t>(group.back())].prompt.ids.size();  // facts are sorted by length
     most = std::max(most, static_cast<int64_t>(group.size() * longest) * (samples + 1));
   }
   return most;
@@ -285,7 +287,7 @@ int64_t kept_trace_tokens(std::span<const TracedFact> facts, int64_t samples) {
 std::vector<FactTrace> trace_facts(const CausalLM& model, std::span<const TracedFact> facts,
                                    const TraceOptions& options, Communicator& communicator) {
   const torch::NoGradGuard no_grad;
-  std::vector<int64_t> first_row;  // of each fact's tokens in the result
+  std::vector<int64_t> first_row;  // first row of each fact's tokens in the result
   int64_t n_rows = 0;
   for (const TracedFact& fact : facts) {
     first_row.push_back(n_rows);

@@ -1,4 +1,4 @@
-// The states that a trace puts back, one by one, and how far it is with them.
+// The states that a trace restores one by one, and the progress of this work.
 #pragma once
 
 #include <cstdint>
@@ -12,36 +12,36 @@
 
 namespace lancet {
 
-/// A state put back in a fact's corrupted runs; a row for each sample.
+/// A restored state in a fact's corrupted runs; there is a row for each sample.
 struct Restoration {
   size_t fact = 0;  ///< index in the group
   size_t kind = 0;  ///< index in the options
   int64_t token = 0;
-  int64_t layer = 0;  ///< layer of the map
-  LayerRange run;     ///< layers from the first that sees the change on
-  LayerRange window;  ///< whose outputs are put back; empty for a hidden state, which is the rows' input
+  int64_t layer = 0;  ///< the layer in the map
+  LayerRange run;     ///< layers from the first one that is changed on
+  LayerRange window;  ///< layers whose outputs are restored; empty for a hidden state, which is the rows' input
 };
 
 /// Whether some layer of a window has that part.
 using HasPart = std::function<bool(TraceKind kind, const LayerRange& window)>;
 
-/// Returns the restorations that can change anything: from the subject's first token on, with a layer above to see it,
-/// and of a window in which some layer has that part. Empty `has_part`: every layer has all.
+/// Returns the restorations that can have an effect: from the subject's first token on, with a layer above that reads
+/// the state, and with a window in which some layer has the part. Empty `has_part`: every layer has all parts.
 std::vector<Restoration> restorations_of(std::span<const TracedFact> facts, const TraceOptions& options,
                                          int64_t n_layers, const HasPart& has_part = {});
 
-/// Counts the states that were put back. The time left is taken from the tokens and layers that each of them runs.
+/// Counts the restored states. The time left is estimated from the tokens and layers that each restoration runs.
 class TraceProgress {
  public:
-  /// `facts`: of this rank; `options` outlive this.
+  /// `facts`: those of this rank. `options` must outlive this object.
   TraceProgress(std::span<const TracedFact> facts, const TraceOptions& options, int64_t n_layers);
   ~TraceProgress() { progress_.finish(); }
   TraceProgress(const TraceProgress&) = delete;
   TraceProgress& operator=(const TraceProgress&) = delete;
 
-  /// The clean and the corrupted runs of some facts are done, of which `n_states` are put back.
+  /// Notes that the clean and the corrupted runs of some facts are done, for which `n_states` will be restored.
   void begin_group(std::span<const TracedFact> facts, int64_t n_states);
-  /// From any thread. `facts`: of the group.
+  /// Notes restored states. May be called from any thread. `facts`: those of the group.
   void put_back(std::span<const Restoration> rows, std::span<const TracedFact> facts);
   void end_group(std::span<const TracedFact> facts) { progress_.advance(std::ssize(facts)); }
 
@@ -52,8 +52,8 @@ class TraceProgress {
 
   const TraceOptions& options_;
   int64_t n_layers_;
-  std::mutex mutex_;  ///< guards what follows
-  WorkSoFar work_;    ///< places of a token in a layer
+  std::mutex mutex_;  ///< guards the following members
+  WorkSoFar work_;    ///< counted in tokens times layers
   Progress progress_;
 };
 

@@ -10,7 +10,7 @@
 namespace lancet {
 namespace {
 
-/// h [B, T, D] with the samples' noise on the embeddings of the subjects.
+/// Returns h [B, T, D] with the samples' noise added to the embeddings of the subjects.
 Tensor with_noise(Tensor h_BTD, std::span<const TracedFact> facts, const TraceOptions& options) {
   const int64_t dims = h_BTD.size(2);
   for (size_t f = 0; f < facts.size(); ++f) {

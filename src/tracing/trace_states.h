@@ -1,4 +1,4 @@
-// The clean and the corrupted runs of some facts, and what of them is kept for the runs that put states back.
+// The clean and the corrupted runs of some facts, and the states that are kept of them for runs that restore states.
 #pragma once
 
 #include <cstdint>
@@ -9,17 +9,17 @@
 
 namespace lancet {
 
-/// Probability of a token at each row: h [N, D] at the last layer's output, one token per row. [N] f64 on the host.
+/// Returns the probability of one token for each row: h [N, D] at the last layer's output. [N] f64 on the host.
 Tensor token_probabilities(const CausalLM& model, const Tensor& h_ND, const std::vector<int64_t>& tokens);
 
-/// Base rows: of each fact one clean and then `samples` corrupted ones, padded to the longest prompt. Everything lies
-/// on its layer's device.
+/// Base rows: for each fact one clean row and then `samples` corrupted rows, padded to the longest prompt. Each tensor
+/// is on the device of its layer.
 struct TraceStates {
   TraceStates(const CausalLM& model, std::span<const TracedFact> facts, const TraceOptions& options);
 
   int64_t clean_row(size_t fact) const { return static_cast<int64_t>(fact) * (samples + 1); }
 
-  /// The clean rows' outputs of attention, or of the MLP; undefined where a layer has none.
+  /// Returns the clean rows' outputs of attention, or of the MLP; undefined for a layer without this part.
   const std::vector<Tensor>& outputs(TraceKind kind) const { return kind == TraceKind::kMlp ? mlp_FTD : attention_FTD; }
   /// Whether some of the layers have that part.
   bool has_any(TraceKind kind, LayerRange layers) const {
@@ -29,9 +29,9 @@ struct TraceStates {
   }
 
   int64_t samples;
-  int64_t width = 0;               ///< tokens of the longest prompt
+  int64_t width = 0;               ///< number of tokens of the longest prompt
   KeyValues cache;                 ///< keys and values of all base rows
-  std::vector<Tensor> inputs_BTD;  ///< one for each layer, of all base rows
+  std::vector<Tensor> inputs_BTD;  ///< one for each layer, for all base rows
   std::vector<Tensor> mlp_FTD;     ///< one for each layer: outputs of the clean rows
   std::vector<Tensor> attention_FTD;
   std::vector<double> clean;  ///< the object's probability for each fact

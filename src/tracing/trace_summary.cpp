@@ -11,7 +11,7 @@ constexpr std::array<std::string_view, kTokenClasses> kClassNames{"first subject
                                                                   "last subject token",  "first subsequent token",
                                                                   "further tokens",      "last token"};
 
-/// Tokens of the fact by class.
+/// Returns the tokens of the fact, by class.
 std::vector<std::vector<int64_t>> tokens_by_class(const SubjectTokens& prompt) {
   std::vector<std::vector<int64_t>> tokens(kTokenClasses);
   for (int64_t token = 0; token < static_cast<int64_t>(prompt.ids.size()); ++token)

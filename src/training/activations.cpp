@@ -21,7 +21,7 @@ std::vector<std::vector<TokenId>> up_to_lookups(const PromptRows& rows) {
   return ids;
 }
 
-/// Padded: a value that is put in a row's place must not reach another row.
+/// Pads rows instead of packing them: a value that is inserted in a row must not reach another row.
 TokenBatch padded_batch(const std::vector<std::vector<TokenId>>& documents, const std::vector<int64_t>& rows) {
   std::vector<std::vector<TokenId>> ids;
   for (const int64_t row : rows) ids.push_back(documents[static_cast<size_t>(row)]);
@@ -34,14 +34,14 @@ RowBatches padded_batches(const std::vector<std::vector<TokenId>>& documents) {
   return plan_batches(lengths, {.tokens = kForwardTokens});
 }
 
-/// int64 [B, 1], host: the lookup token of each row.
+/// Returns the lookup token of each row: int64 [B, 1], host.
 Tensor lookups_of(const TokenBatch& batch) {
   std::vector<int64_t> lookups;
   for (const int64_t length : batch.sequence.lengths) lookups.push_back(length - 1);
   return torch::tensor(lookups, torch::kLong).unsqueeze(1);
 }
 
-/// [B, X] of [B, T, X].
+/// Returns [B, X] of [B, T, X].
 Tensor at_places(const Tensor& value_BTX, const Tensor& place_B1) {
   return value_BTX.take_along_dim(place_B1.to(value_BTX.device()).unsqueeze(2), 1).squeeze(1);
 }
@@ -55,7 +55,7 @@ PackedDocumentBatch packed_batch(const PromptRows& rows, const std::vector<int64
   return PackedDocumentBatch(documents);
 }
 
-/// int64 [1, B], host: the last token of each document.
+/// Returns the last token of each document: int64 [1, B], host.
 Tensor last_tokens(const PackedDocumentBatch& packed) {
   std::vector<int64_t> last;
   for (const std::vector<int64_t>& tokens : packed.tokens) last.push_back(tokens.back());
@@ -108,7 +108,7 @@ Tensor LookupStates::collect_batch(size_t index, HookSite site, StageTurn& turn)
   Tensor collected_BX;
   HookSet hooks;
   hooks.observe(site, [&](const Tensor& value_BTX) {
-    // before attention of all tokens; after it, of the outputs alone
+    // before attention all tokens are there; after it only the outputs
     const bool is_whole = site.point == HookPoint::kBlockIn || site.point == HookPoint::kAttnIn;
     const Tensor value_TX = value_BTX.squeeze(0);
     collected_BX =

@@ -15,16 +15,16 @@ namespace {
 
 using Document = std::span<const TokenId>;
 
-/// Some rows whole, and what of them lies before the lookup tokens, each such text once.
+/// A pack of some whole rows, and of their texts before the lookup tokens, each text only once.
 class RowPack {
  public:
   RowPack(const TokenRows& rows, std::vector<int64_t> members)
       : rows_(rows), members_(std::move(members)), whole_(whole_documents()), before_(documents_before()) {}
 
-  /// Tokens before the lookup tokens.
+  /// Returns the number of tokens before the lookup tokens.
   int64_t n_before() const { return before_ ? before_->size() : 0; }
 
-  /// The rows' states go to `states`, `own_parts` (in the members' order), and its pool.
+  /// Puts the rows' states into `states` (with its pool) and `own_parts`, in the order of the members.
   void run(const CausalLM& model, HookSite first, RowStates& states, std::vector<Tensor>& own_parts) const {
     const Tensor hidden_1TD = model.run_layers(model.embed(whole_.batch.ids_BT, whole_.batch.sequence),
                                                whole_.batch.sequence, {0, first.layer});
@@ -37,7 +37,7 @@ class RowPack {
     note_places(states);
     SequenceInfo sequence = before_->batch.sequence;
     sequence.record = &states.pool;
-    sequence.outputs_BO = torch::zeros({1, 1}, torch::kLong);  // of the last layer only keys and values are wanted
+    sequence.outputs_BO = torch::zeros({1, 1}, torch::kLong);  // only keys and values of the last layer are needed
     HookSet hooks;
     hooks.stop_at({HookPoint::kAttnOut, above.end - 1});
     const HeldPlaces held = held_places();
@@ -52,7 +52,7 @@ class RowPack {
   const std::vector<TokenId>& ids(size_t member) const { return rows_.ids[static_cast<size_t>(members_[member])]; }
   int64_t lookup(size_t member) const { return rows_.lookups[static_cast<size_t>(members_[member])]; }
 
-  /// Tokens before the lookup tokens at which deltas are held, and these.
+  /// The tokens before the lookup tokens at which deltas are held, and these deltas.
   struct HeldPlaces {
     std::vector<int64_t> tokens;
     Tensor delta_XD;  ///< f64, host
@@ -87,7 +87,7 @@ class RowPack {
     return documents;
   }
 
-  /// Texts before the lookup tokens, by length. Texts that are the same end with the same token of the pack.
+  /// Returns the texts before the lookup tokens, sorted by length. Equal texts end with the same token of the pack.
   std::optional<PackedDocumentBatch> documents_before() {
     std::vector<size_t> order(members_.size());
     std::iota(order.begin(), order.end(), size_t{0});
@@ -106,7 +106,7 @@ class RowPack {
     return PackedDocumentBatch(documents);
   }
 
-  /// Returns which token of the whole rows each token before the lookup tokens is.
+  /// Returns, for each token before the lookup tokens, its index among the tokens of the whole rows.
   std::vector<int64_t> whole_tokens_before() const {
     std::vector<int64_t> from(static_cast<size_t>(before_->size()));
     for (size_t i = 0; i < members_.size(); ++i) {
@@ -117,7 +117,7 @@ class RowPack {
     return from;
   }
 
-  /// Notes each row's places in the pool, to which this pack's tokens are added next.
+  /// Notes the places of each row in the pool, to which this pack's tokens are added next.
   void note_places(RowStates& states) const {
     for (size_t i = 0; i < members_.size(); ++i) {
       if (document_of_[i] < 0) continue;
@@ -129,11 +129,11 @@ class RowPack {
   const TokenRows& rows_;
   std::vector<int64_t> members_;
   PackedDocumentBatch whole_;
-  std::vector<int64_t> document_of_;  ///< each member's text before the lookup token; -1: it has none
+  std::vector<int64_t> document_of_;  ///< each member's text before the lookup token; -1 if it has none
   std::optional<PackedDocumentBatch> before_;
 };
 
-/// Puts states that lie pack after pack, row after row, in the rows' own order.
+/// Sorts states from the order of packs and rows into the rows' own order.
 Tensor in_row_order(const std::vector<Tensor>& parts, const std::vector<RowPack>& packs, const TokenRows& rows) {
   std::vector<std::vector<int64_t>> places(rows.ids.size());
   int64_t place = 0;
@@ -147,7 +147,7 @@ Tensor in_row_order(const std::vector<Tensor>& parts, const std::vector<RowPack>
   return all_ND.index_select(0, to_index(order, all_ND.device()));
 }
 
-/// Whether both rows begin with a token at which only one of them holds a delta, or each its own.
+/// Whether both rows begin with a common token at which their deltas differ.
 bool are_at_odds(const TokenRows& rows, size_t one, size_t other) {
   const bool hold_the_same = rows.held[one].data() == rows.held[other].data();
   if (hold_the_same && (rows.held[one].empty() || rows.lookups[one] == rows.lookups[other])) return false;
@@ -159,7 +159,7 @@ bool are_at_odds(const TokenRows& rows, size_t one, size_t other) {
   return begins_before(one) || begins_before(other);
 }
 
-/// The rows in as few parts as it takes that those of a part share what they begin with.
+/// Splits the rows into as few parts as possible, so that all rows of a part can share their common beginnings.
 std::vector<std::vector<int64_t>> parts_at_peace(const TokenRows& rows) {
   std::vector<std::vector<int64_t>> parts(1);
   for (size_t row = 0; row < rows.ids.size(); ++row) {
@@ -177,7 +177,7 @@ std::vector<std::vector<int64_t>> parts_at_peace(const TokenRows& rows) {
 std::vector<std::vector<int64_t>> plan_row_packs(const CausalLM& model, const TokenRows& rows) {
   const int64_t longest = longest_usual_text(model.config());
   if (std::ranges::all_of(rows.held, [](std::span<const HeldValue> held) { return held.empty(); }))
-    return plan_packs(rows.ids, kForwardTokens, longest);  // without comparing each row with all others
+    return plan_packs(rows.ids, kForwardTokens, longest);  // avoids comparing each row with all others
   std::vector<std::vector<int64_t>> packs;
   for (const std::vector<int64_t>& part : parts_at_peace(rows)) {
     std::vector<std::vector<TokenId>> ids;
@@ -294,11 +294,11 @@ Tensor SuffixRows::moved(const Tensor& value_1ND, const Tensor& added_RD, const 
 
 Tensor SuffixRows::run(const CausalLM& model, const Tensor& added_RX) const {
   const LayerRange above{first_layer_, model.config().n_layers};
-  // the MLP's output is then a term of the layer's, so both sites are moved there
+  // then the MLP's output is a term of the layer's output, so both sites are moved there
   if (first_layer_ > edited_layer_)
     return model.run_layers(moved(hidden_1ND_, added_RX, among_tokens_), sequence(), above).squeeze(0);
   const std::vector<Tensor> added = added_RX.chunk(vectors_of(site_), 1);
-  // the last layer of all computes the outputs alone
+  // the model's last layer computes only the outputs
   const LookupPlaces& lookups = first_layer_ + 1 == above.end ? among_outputs_ : among_tokens_;
   HookSet hooks;
   hooks.replace({HookPoint::kMlpOut, first_layer_}, [&](const Tensor& x) { return moved(x, added[0], lookups); });

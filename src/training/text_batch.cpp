@@ -87,9 +87,9 @@ void TextBatch::place_labels(std::span<const TokenizedRequest> requests) {
 }
 
 TextLosses TextBatch::losses(const HookSet& hooks, bool with_leads) const {
-  // On a GPU numbers that meet in one place are added in any order, and so are the gradients of what is read twice. So
-  // each position is read once, and labels have slots of their own. What is read twice is a token that stands twice in
-  // a target that one position predicts: its gradients are equal.
+  // On a GPU, numbers that are added in one place are added in any order. This also holds for the gradients of what is
+  // read twice. So each position is read once, and labels have their own slots. Only a token that occurs twice in a
+  // target predicted at one position is read twice, and its gradients are equal.
   const Tensor last_BTD =
       model_.run_layers(hidden_BTD_, batch_.sequence, {first_layer_, model_.config().n_layers}, hooks);
   const Tensor logits_UV = model_.logits(last_BTD.flatten(0, 1).index_select(0, position_U_));

@@ -1,4 +1,4 @@
-// Teacher-forced losses of some texts as a function of what hooks change: layers below the first one that matters are
+// Teacher-forced losses of some texts as a function of what hooks change. The layers below the first changed one are
 // run once.
 #pragma once
 
@@ -15,13 +15,13 @@ struct ProjectionSites {
   HookSite output;
 };
 
-/// Throws: std::logic_error for a weight that is no gate, up or down projection.
+/// Throws: std::logic_error if the weight is not a gate, up or down projection.
 ProjectionSites projection_sites(WeightId id);
 
-/// Positions that `tokens` means in a request's text.
+/// Returns the number of positions that `tokens` means in a request's text.
 int64_t count_places(const TokenizedRequest& request, TokenChoice tokens);
 
-/// The lowest layer of the weights.
+/// Returns the lowest layer of the weights.
 int64_t first_layer(std::span<const WeightId> weights);
 
 class TextBatch;
@@ -32,26 +32,27 @@ struct TextRow {
   int64_t row;
 };
 
-/// [N] value dtype, on the head's device.
+/// [N] in the value dtype, on the head's device.
 struct TextLosses {
   Tensor loss_N;  ///< mean NLL of each request's target tokens
-  Tensor lead_N;  ///< least log p of a target token less that of the likeliest other, no gradient; undefined: not asked
+  Tensor lead_N;  ///< smallest lead of a target token over the likeliest other token, in log p, without gradient;
+                  ///< undefined unless asked for
 };
 
 class TextBatch {
  public:
-  /// `first_layer`: the lowest that hooks change.
+  /// `first_layer`: the lowest layer that hooks change.
   TextBatch(const CausalLM& model, std::span<const TokenizedRequest> requests, int64_t first_layer,
             TrainingObjective objective);
-  /// Makes a batch of other batches' rows, whose states below the first layer it takes from there.
+  /// Makes a batch from rows of other batches, and takes their states below the first layer.
   TextBatch(const CausalLM& model, std::span<const TokenizedRequest> requests, std::span<const TextRow> rows);
 
-  /// `with_leads`: for objective kTarget.
+  /// `with_leads`: only for the objective kTarget.
   TextLosses losses(const HookSet& hooks, bool with_leads = false) const;
-  /// Target tokens of each request.
+  /// Returns the number of target tokens of each request.
   const std::vector<int64_t>& target_sizes() const { return target_sizes_; }
-  /// What `tokens` means in the rows of a batch with objective kTarget, in the order of the requests, as flat indices
-  /// row * T + t: count_places() of each.
+  /// Returns the positions that `tokens` means in a batch with the objective kTarget, in the order of the requests, as
+  /// flat indices row * T + t. There are count_places() for each request.
   std::vector<int64_t> places(TokenChoice tokens) const;
 
  private:
@@ -64,9 +65,10 @@ class TextBatch {
   TokenBatch batch_;
   Tensor hidden_BTD_;  ///< input of the first layer
   std::vector<int64_t> prompt_sizes_, target_sizes_;
-  Tensor position_U_;  ///< flat places whose logits are read, each once; on the head's device
+  Tensor position_U_;  ///< flat positions whose logits are read, each once; on the head's device
   Tensor cell_L_,
-      slot_L_;  ///< flat places of each label in [U, V], and in [S, N], a column for each request; there too
+      slot_L_;  ///< for each label, its flat index in [U, V], and in [S, N] with a column for each request; on the
+                ///< head's device
 };
 
 }  // namespace lancet

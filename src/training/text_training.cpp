@@ -20,11 +20,11 @@
 namespace lancet {
 namespace {
 
-/// A weight's change under way and Adam's moments of it: value dtype, on the weight's device.
+/// A weight's current change and Adam's moments of it, in the value dtype, on the weight's device.
 struct TrainedDelta {
   WeightId id;
   Tensor delta_OI, first_OI, second_OI;
-  Tensor input;  ///< input of the projection, in the pass under way
+  Tensor input;  ///< input of the projection in the current pass
   GradientProjection projection;
 
   TrainedDelta(const CausalLM& model, WeightId weight_id, const TrainingOptions& options) : id(weight_id) {
@@ -44,7 +44,7 @@ struct TrainedDelta {
     });
   }
 
-  /// Update number `number`, from 1.
+  /// Makes update number `number`, counted from 1.
   void update(const Tensor& weight, Tensor gradient, int64_t number, const TrainingOptions& options) {
     const torch::NoGradGuard no_grad;
     if (options.weight_decay != 0)
@@ -55,7 +55,7 @@ struct TrainedDelta {
   }
 };
 
-/// Places of the requests in each batch of a pass.
+/// Returns the indices of the requests in each batch of a pass.
 RowBatches batches_of(std::span<const int64_t> order, int64_t batch) {
   RowBatches batches;
   for (size_t i = 0; i < order.size(); ++i) {
@@ -71,12 +71,12 @@ class Training {
            const TrainingOptions& options)
       : model_(model), requests_(requests), options_(options), first_layer_(first_layer(weights)) {
     for (size_t i = 0; i < requests.size(); ++i) given_.push_back(static_cast<int64_t>(i));
-    // another order for each batch of a stream
+    // each batch of a stream has another order
     earlier_ = drawn_order(std::ssize(options.earlier), 0, options.seed + options.earlier.size());
     for (const std::vector<int64_t>& places : batches_of(given_, options.batch))
       batches_.emplace_back(model, requests.subspan(static_cast<size_t>(places.front()), places.size()), first_layer_,
                             options.objective);
-    deltas_.reserve(weights.size());  // hooks point into it
+    deltas_.reserve(weights.size());  // hooks keep pointers into it
     for (const WeightId& id : weights) deltas_.emplace_back(model, id, options).add_to(hooks_);
   }
 
@@ -114,7 +114,8 @@ class Training {
 
   bool is_as_given() const { return options_.order == TrainingOrder::kGiven && options_.earlier.empty(); }
 
-  /// Places of a pass's texts: the requests, and the next of the earlier ones, whose places follow theirs.
+  /// Returns the indices of a pass's texts: the requests, then the next earlier ones, whose indices follow those of the
+  /// requests.
   std::vector<int64_t> order_of_pass() const {
     const int64_t pass = trained_.steps - 1, n_earlier = std::ssize(options_.earlier);
     std::vector<int64_t> order = given_;
@@ -135,8 +136,8 @@ class Training {
                              : requests_[static_cast<size_t>(place)];
   }
 
-  /// A batch of requests that stand in others, or of earlier ones too: these run through the lower layers each time,
-  /// as a stream has more of them than states could be kept of.
+  /// Returns a batch of requests in a new order, or with earlier ones. Earlier ones run through the lower layers each
+  /// time, because a stream has too many of them to keep their states.
   TextBatch joined(const std::vector<int64_t>& places) const {
     std::vector<TokenizedRequest> texts;
     std::vector<TextRow> rows;
@@ -149,7 +150,8 @@ class Training {
     return {model_, texts, rows};
   }
 
-  /// The losses of one batch's texts, and an update if their mean asks for one and a text is not said by the margin.
+  /// Returns the losses of one batch's texts. Makes an update unless their mean is below the stop loss, or all texts
+  /// lead by the margin.
   std::vector<double> step(const TextBatch& batch, const std::vector<int64_t>& places) {
     const auto [loss_N, lead_N] = batch.losses(hooks_, options_.margin.has_value());
     const std::vector<double> losses = to_doubles(loss_N);
@@ -171,7 +173,7 @@ class Training {
     return losses;
   }
 
-  /// Describes a bad loss: before the first update it is the model's own.
+  /// Describes a loss that is not finite. Before the first update the model itself is the reason.
   NumericError bad_loss(const std::string& request, double loss) const {
     const std::string what = cat("request ", request, ": the loss is ", loss, " in training");
     if (updates_ == 0) return not_finite(model_, what, wider_dtype(model_));
@@ -183,8 +185,8 @@ class Training {
   std::span<const TokenizedRequest> requests_;
   const TrainingOptions& options_;
   int64_t first_layer_;
-  std::vector<int64_t> given_;    ///< places of the requests, ascending
-  std::vector<int64_t> earlier_;  ///< places among the earlier ones, in the order in which passes take them
+  std::vector<int64_t> given_;    ///< indices of the requests, ascending
+  std::vector<int64_t> earlier_;  ///< indices among the earlier ones, in the order in which passes take them
   std::vector<TextBatch> batches_;
   std::vector<TrainedDelta> deltas_;
   HookSet hooks_;
@@ -192,7 +194,7 @@ class Training {
   TrainedWeights trained_;
 };
 
-/// One backward pass. [rows, inputs + outputs] of each weight.
+/// The results of one backward pass: [rows, inputs + outputs] for each weight.
 struct CapturedBatch {
   std::vector<Tensor> rows_MX;
   Tensor loss_N1;  ///< f64, host
@@ -214,7 +216,7 @@ CapturedBatch capture_batch(const CausalLM& model, std::span<const TokenizedRequ
   for (size_t i = 0; i < weights.size(); ++i) {
     const ProjectionSites sites = projection_sites(weights[i]);
     hooks.observe(sites.input, [&, i](const Tensor& x) { inputs[i] = at_places(x, weights[i].layer); });
-    // the lowest outputs depend on no leaf: each is made one, or stays what the graph has
+    // The lowest outputs depend on no leaf tensor, so each becomes one. The others stay part of the graph.
     hooks.replace(sites.output, [&, i](const Tensor& y) {
       outputs[i] = y.requires_grad() ? y : y.detach().requires_grad_(true);
       return outputs[i];
@@ -231,10 +233,10 @@ CapturedBatch capture_batch(const CausalLM& model, std::span<const TokenizedRequ
   return captured;
 }
 
-/// Requests of each backward pass, and the rows that they have in what it captures.
+/// The requests of each backward pass, and their rows in what it captures.
 struct CapturePlan {
   RowBatches requests, rows;
-  std::vector<int64_t> owners;  ///< request of each row
+  std::vector<int64_t> owners;  ///< index of the request of each row
 
   CapturePlan(std::span<const TokenizedRequest> texts, const CaptureOptions& options) {
     for (size_t i = 0; i < texts.size(); ++i) {

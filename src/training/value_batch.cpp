@@ -20,13 +20,14 @@ void add_row(const PreparedRequest& request, const LocatedPrompt& row, TokenRows
   rows.held.push_back(request.held);
 }
 
-/// "{subject} is a" up to the lookup token, whose distribution alone matters.
+/// Returns "{subject} is a" up to the lookup token. Only the distribution there is needed.
 LocatedPrompt drift_row(const PreparedRequest& request) {
   const LocatedPrompt& drift = request.drift;
   return {{drift.ids.begin(), drift.ids.begin() + drift.lookup + 1}, drift.lookup};
 }
 
-/// Rows of all requests together when some of them are kept: the contexts' of each, and their own drift rows.
+/// Returns the rows of all requests together when only some are kept: the rows of their contexts, and their own drift
+/// rows.
 std::vector<int64_t> rows_of(const std::vector<int64_t>& kept, int64_t contexts, const std::vector<char>& own_drift) {
   std::vector<int64_t> rows;
   for (const int64_t request : kept)
@@ -79,7 +80,7 @@ Tensor ValueBatch::initial_values(ValueSite site, int64_t layer) const {
     return first.rows.lookup_hidden().narrow(0, 0, n * n_contexts).unflatten(0, {n, n_contexts}).select(1, 0);
   std::vector<const LocatedPrompt*> plain;
   for (const PreparedRequest* request : requests_) plain.push_back(&request->prompts[0]);
-  SingleProcess own;  // a batch is one rank's, and one thread's
+  SingleProcess own;  // a batch belongs to one rank and one thread
   const Tensor mlp_ND = collect_at(model_, plain, {HookPoint::kMlpOut, layer}, own);
   if (site == ValueSite::kMlpOut) return mlp_ND;
   return torch::cat({mlp_ND, collect_at(model_, plain, {HookPoint::kAttnOut, layer}, own)}, 1);
@@ -106,7 +107,7 @@ void ValueBatch::set_labels(ContextGroup& group) const {
   rows.resize(rows.size() + own_drift.size(), {.first_place = 0, .target = {}, .reads_beginning = true});
   const TargetPlaces places = target_places(rows);
 
-  // the beginnings of requests without a row of their own come first
+  // the drift positions of requests without a row of their own come first
   std::vector<int64_t> read = places.positions;
   size_t shared = 0, own = resident_.size() - own_drift.size();
   for (const int64_t request : resident_)
@@ -155,7 +156,7 @@ BatchLosses ValueBatch::losses(size_t of_group, const Tensor& delta_AX, ValueWat
   const TokenLosses tokens =
       token_losses(logits_LV_AV[0], labels.id_L, watches ? LossExtra::kGreatest : LossExtra::kNone);
   const Tensor now_AV = torch::log_softmax(logits_LV_AV[1].to(labels.weight_AS.scalar_type()), -1);
-  // slots, not index_add: on a GPU that one adds in any order
+  // uses slots, and not index_add, which adds in any order on a GPU
   const auto by_request = [&](const Tensor& values_L) {
     return torch::zeros_like(labels.weight_AS)
         .flatten()

@@ -1,7 +1,7 @@
-// The forward half of value optimisation: the losses of a batch of requests as a function of their deltas.
-// What does not depend on the deltas is computed once: hidden states up to the edited layer, and, in the layers above,
-// keys and values of the positions before each row's lookup token. A step runs only the positions from the lookup token
-// on, of all rows together.
+// The forward half of value optimisation: the losses of a batch of requests as a function of their deltas. What does
+// not depend on the deltas is computed once: hidden states up to the edited layer and, in the layers above, keys and
+// values of the positions before each row's lookup token. A step runs only the positions from the lookup token on, for
+// all rows together.
 #pragma once
 
 #include <optional>
@@ -16,57 +16,57 @@ namespace lancet {
 struct BatchLosses {
   Tensor nll_A;
   Tensor kl_A;
-  Tensor missed_A;  ///< target tokens, over the step's contexts, that are not the most probable; undefined unless asked
-                    ///< for
+  Tensor missed_A;  ///< number of target tokens, over the step's contexts, that are not the most probable ones;
+                    ///< undefined unless asked for
 };
 
-/// What of a step is computed beyond the losses.
+/// What a step computes in addition to the losses.
 enum class ValueWatch { kNothing, kMissedTokens };
 
 class ValueBatch {
  public:
-  /// The requests outlive the batch.
+  /// The requests must outlive the batch.
   ValueBatch(const CausalLM& model, std::vector<const PreparedRequest*> requests, int64_t layer,
              const ValueOptions& options);
 
-  /// Groups of contexts; a step sees one.
+  /// Returns the number of groups of contexts. A step runs one group.
   size_t groups() const { return groups_.size(); }
 
-  /// [N, X] value dtype: the site's values at the plain prompt's lookup token, side by side.
+  /// Returns the site's values at the plain prompt's lookup token, side by side: [N, X] in the value dtype.
   const Tensor& initial_NX() const { return initial_NX_; }
 
-  /// The requests that are still run, as indices into the batch, ascending.
+  /// Returns the requests that are still run, as ascending indices into the batch.
   const std::vector<int64_t>& resident() const { return resident_; }
-  /// Runs only some of the resident requests from here on: `kept` are indices into resident(), ascending.
+  /// From now on, runs only some of the resident requests. `kept`: ascending indices into resident().
   void keep(const std::vector<int64_t>& kept);
 
-  /// `delta_AX`: the resident requests' deltas (an autograd leaf), on the edited layer's device. The nll is the mean
-  /// over the group's contexts. The first call is with zero deltas, all requests resident: it sets what the KL
-  /// divergence is taken from. Later ones change nothing.
+  /// Returns the losses. `delta_AX`: the resident requests' deltas (an autograd leaf), on the edited layer's device.
+  /// The nll is the mean over the group's contexts. The first call must have zero deltas and all requests resident: it
+  /// stores the distributions for the KL divergence. Later calls change nothing.
   BatchLosses losses(size_t of_group, const Tensor& delta_AX, ValueWatch watch);
 
  private:
-  /// Places at which the outputs of a group's rows say what the losses need. S: places for a request's labels, as many
-  /// as most requests have.
+  /// The places at which the losses read the outputs of a group's rows. S: the number of places for a request's labels,
+  /// the largest that a request needs.
   struct Labels {
-    Tensor read_M;       ///< outputs of the rows: of the L labels, then of the resident requests' drift
+    Tensor read_M;       ///< outputs of the rows: for the L labels, then for the resident requests' drift
     Tensor id_L;         ///< the labels' ids
-    Tensor slot_L;       ///< their place among the slots, request * S + place
-    Tensor weight_AS;    ///< 1 / (contexts of the group * target tokens); 0: no label
+    Tensor slot_L;       ///< the labels' places among the slots, request * S + place
+    Tensor weight_AS;    ///< 1 / (contexts of the group * target tokens); 0 if there is no label
     Tensor own_drift_E;  ///< the resident requests with a drift row of their own, on the edited layer's device;
-                         ///< undefined: none
+                         ///< undefined if there are none
   };
-  /// Contexts that a step runs together. Rows: a request's in these contexts, then the next request's; after them the
-  /// drift rows of requests that need one of their own.
+  /// Contexts that a step runs together. The rows are those of a request in these contexts, then those of the next
+  /// request; after them come the drift rows of requests that need one of their own.
   struct ContextGroup {
     std::vector<int64_t> contexts;                      ///< indices into a request's prompts
-    std::vector<std::optional<int64_t>> drift_context;  ///< each request's context that begins as its
-                                                        ///< drift row; nullopt: none, it has a row of its own
+    std::vector<std::optional<int64_t>> drift_context;  ///< for each request, the context that begins with its drift
+                                                        ///< row; nullopt: it has a row of its own
     SuffixRows rows;
     Labels labels;
   };
   ContextGroup make_group(std::vector<int64_t> contexts, ValueSite site, int64_t layer) const;
-  /// Sets the group's labels, and tells its rows where they are read.
+  /// Sets the group's labels, and tells its rows at which places they are read.
   void set_labels(ContextGroup& group) const;
   /// Returns values that are not differentiable.
   Tensor initial_values(ValueSite site, int64_t layer) const;
@@ -77,7 +77,7 @@ class ValueBatch {
   std::vector<int64_t> resident_;
   std::vector<ContextGroup> groups_;
   Tensor initial_NX_;
-  Tensor drift_log_probs_AV_;  ///< taken before any change
+  Tensor drift_log_probs_AV_;  ///< computed before any change
 };
 
 }  // namespace lancet

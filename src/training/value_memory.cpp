@@ -20,39 +20,39 @@ namespace {
 constexpr int64_t kLeastHostTokens = 512, kMostHostTokens = 1024;
 constexpr int64_t kAcceleratorTokens = 16384;
 
-/// Rows that a batch runs together.
+/// The rows that a batch runs together.
 struct Rows {
   int64_t count = 0;
   int64_t prefix_tokens = 0;
-  int64_t step_tokens = 0;  ///< that a step runs, of all rows
+  int64_t step_tokens = 0;  ///< number of tokens that a step runs, in all rows
   int64_t suffix_tokens = 0;
 };
 
 int64_t element_bytes(const ValueWork& work) { return static_cast<int64_t>(c10::elementSize(work.dtype)); }
 
-/// Returns the bytes that the backward pass of one layer above the edited one needs.
+/// Returns the bytes that the backward pass needs for one layer above the edited one.
 int64_t kept_bytes(const ValueWork& work, const Stage& stage, const Rows& rows) {
   const ModelConfig& config = work.config;
   const int64_t element = element_bytes(work), tokens = rows.step_tokens;
   const int64_t keys = rows.prefix_tokens + rows.suffix_tokens;
   const bool fused = !holds_scores(config, stage.device, work.dtype);
-  // Both norms' inputs (precise), gate, up and the activated gate, the query; of experts also each one's input, key and
-  // output.
+  // The inputs of both norms (precise), gate, up, the activated gate, and the query; with experts also each expert's
+  // input, key and output.
   const int64_t d_active = config.active_ffn();
   const int64_t of_experts = config.experts.chosen * (2 * config.d_model + config.experts.d_ffn);
   const int64_t per_token = 2 * std::max<int64_t>(element, 4) * config.d_model +
                             element * (3 * d_active + of_experts + (fused ? 2 : 3) * query_size(config));
-  // Keys and values, prefix included, as one; without a fused kernel also scaled.
+  // Keys and values with the prefix as one tensor; without a fused kernel there is also a scaled copy.
   const int64_t of_keys = rows.count * key_value_bytes(config, work.dtype, keys) * (fused ? 2 : 3) / 2;
   const int64_t of_scores =
-      element * config.n_heads * tokens * keys;  // weights, or the mask as a fused kernel wants it
+      element * config.n_heads * tokens * keys;  // weights, or the mask in the form of a fused kernel
   const int64_t shared = tokens * element * 3 * config.experts.shared;
   const int64_t mixer = mixer_bytes(config, work.dtype, tokens, rows.suffix_tokens).kept +
                         rows.count * mixer_state_bytes(config, work.dtype);
   return tokens * per_token + std::max(of_keys + of_scores, mixer) + shared;
 }
 
-/// Returns the bytes of one layer's work, forward or backward, beside what is kept.
+/// Returns the bytes of one layer's work, forward or backward, in addition to what is kept.
 int64_t working_bytes(const ValueWork& work, const Stage& stage, const Rows& rows) {
   const ModelConfig& config = work.config;
   const int64_t keys = rows.prefix_tokens + rows.suffix_tokens, tokens = rows.step_tokens;
@@ -63,14 +63,14 @@ int64_t working_bytes(const ValueWork& work, const Stage& stage, const Rows& row
 
 int64_t setup_bytes(const ValueWork& work, const Stage& stage, int64_t requests) {
   const int64_t scores = holds_scores(work.config, stage.device, work.dtype) ? work.shape.row_tokens : 0;
-  // rows are packed, by so many tokens at least one of them
+  // rows are packed: each pack has at most this many tokens, or one row
   const int64_t tokens = std::min(work.shape.packed_tokens(requests), std::max(kForwardTokens, work.shape.row_tokens));
   const int64_t hidden = tokens * work.config.d_model * element_bytes(work);
   return layer_pass_bytes(work.config, {work.dtype, tokens, scores}) +
          layer_product_bytes(work.config, stage, work.dtype, tokens) + (stage.begin <= work.layer ? hidden : 0);
 }
 
-/// Log-probabilities, and their gradients when the backward pass begins.
+/// Returns the bytes of log-probabilities, and of their gradients at the beginning of the backward pass.
 int64_t loss_bytes(const ValueWork& work, const Stage& stage, int64_t labels, int64_t drifts) {
   const LinearSize head{labels + drifts, work.config.d_model, work.config.vocab_size};
   const int64_t products = std::max(linear_scratch_bytes(head, work.dtype, stage.device),
@@ -109,7 +109,7 @@ int64_t ValueShape::packed_tokens(int64_t requests) const {
 
 int64_t ValueShape::packed_prefix_tokens(int64_t requests) const {
   if (distinct_prefix_tokens == 0) return requests * groups * step_rows() * prefix_tokens;
-  // each group begins anew, at most with all of its drift rows
+  // each group computes its prefixes anew, at most with all of its drift rows
   return std::min(requests * distinct_prefix_tokens, all_distinct_prefix_tokens) +
          requests * (groups - 1) * prefix_tokens;
 }
@@ -142,7 +142,7 @@ int64_t count_distinct(std::vector<std::span<const TokenId>> documents) {
   return tokens;
 }
 
-/// Rows of requests, whole and up to their lookup tokens.
+/// Texts of requests' rows: whole, and up to their lookup tokens.
 struct RowTexts {
   std::vector<std::span<const TokenId>> whole = {}, before = {};
 
@@ -150,7 +150,7 @@ struct RowTexts {
     whole.push_back(std::span(row.ids).first(tokens));
     before.push_back(std::span(row.ids).first(static_cast<size_t>(row.lookup)));
   }
-  /// Adds a request's rows, its drift row among them.
+  /// Adds a request's rows, with its drift row.
   void add(const PreparedRequest& request) {
     for (const LocatedPrompt& row : request.rows) add(row, row.ids.size());
     add(request.drift, static_cast<size_t>(request.drift.lookup) + 1);
@@ -200,13 +200,13 @@ ValueShape value_shape(std::span<const PreparedRequest> requests) {
 
 ValueBytes value_bytes(const ValueWork& work, const Stage& stage, int64_t requests) {
   const ValueShape& shape = work.shape;
-  // The drift is read at the beginning of a row.
+  // the drift is read in the row of a context that begins with it
   const Rows rows{requests * shape.step_rows(), shape.prefix_tokens, shape.batch_tokens(requests), shape.suffix_tokens};
   const int64_t above = std::max<int64_t>(0, stage.end - std::max(stage.begin, work.layer + 1));
   const bool has_head = stage.end == work.config.n_layers;
   ValueBytes bytes;
   bytes.prefix = above * key_value_bytes(work.config, work.dtype, shape.packed_prefix_tokens(requests));
-  // The last layer of all computes only what is read.
+  // the model's last layer computes only the outputs that are read
   Rows last = rows;
   last.step_tokens = std::min(rows.step_tokens, rows.count * (shape.target_tokens + 1));
   const int64_t whole_layers = above - (has_head && above > 0 ? 1 : 0);
@@ -216,7 +216,7 @@ ValueBytes value_bytes(const ValueWork& work, const Stage& stage, int64_t reques
     kept += (shape.groups + 1) * rows.step_tokens * work.config.d_model * element_bytes(work);
   if (has_head)
     working = std::max(working, loss_bytes(work, stage, requests * shape.contexts * shape.target_tokens, requests));
-  // Adam's state and the step's copies of it.
+  // Adam's state, and the step's copies of it
   if (stage.begin <= work.layer && work.layer < stage.end)
     kept += 8 * requests * work.config.d_model * precise_bytes(work.dtype);
   bytes.activations = std::max(setup_bytes(work, stage, requests), kept + working);
@@ -226,7 +226,7 @@ ValueBytes value_bytes(const ValueWork& work, const Stage& stage, int64_t reques
 int64_t value_step_tokens(const ValueWork& work, const Placement& placement, int64_t share_tokens) {
   if (placement.is_host_only()) return std::clamp(share_tokens, kLeastHostTokens, kMostHostTokens);
   const int64_t batches = placement.batches_under_way();
-  // A little is left for what stands between batches.
+  // leaves a little free for what exists between batches
   const auto fits = [&](int64_t tokens) {
     const int64_t requests = std::max<int64_t>(1, tokens / work.shape.step_tokens());
     return std::all_of(placement.stages().begin(), placement.stages().end(), [&](const Stage& stage) {
@@ -246,7 +246,7 @@ int64_t value_step_tokens(const ValueWork& work, const Placement& placement, int
 
 namespace {
 
-/// Tokens that the fullest step runs for a request.
+/// Returns the largest number of tokens that a step runs for a request.
 int64_t step_tokens(const PreparedRequest& request, const ValueOptions& options) {
   const auto n_contexts = static_cast<int64_t>(request.rows.size());
   const int64_t n_groups = value_groups(n_contexts, options.contexts_per_step);
@@ -291,7 +291,7 @@ RowBatches plan_value_batches(const CausalLM& model, std::span<const PreparedReq
       n_batches = pieces_of(std::ssize(tokens), options.batch);
       return;
     }
-    const int64_t below = first_step_layer(model.config(), options.site, layer) - 1;  // what is run once
+    const int64_t below = first_step_layer(model.config(), options.site, layer) - 1;  // these layers are run once
     const ValueWork work{model.config(), model.placement().weight_dtype(), below,
                          in_groups(value_shape(requests), options.contexts_per_step)};
     const int64_t all_tokens = std::accumulate(tokens.begin(), tokens.end(), int64_t{0});

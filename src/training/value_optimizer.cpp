@@ -14,7 +14,7 @@
 namespace lancet {
 namespace {
 
-/// The resident requests' deltas and Adam's moments of them. All on the edited layer's device, in the value dtype.
+/// The resident requests' deltas and Adam's moments of them, all on the edited layer's device, in the value dtype.
 struct AdamState {
   Tensor delta_AX;
   Tensor first_AX;
@@ -25,9 +25,9 @@ struct AdamState {
         first_AX(torch::zeros_like(initial_NX)),
         second_AX(torch::zeros_like(initial_NX)) {}
 
-  /// One update, then the projection of each vector onto ||delta|| <= its limit. `is_active_A1`: rows of others keep
-  /// their deltas; undefined: there are none. Returns the norms from before the projection, which would hide that one
-  /// is infinite: [A, P].
+  /// Makes one update, and then projects each vector onto ||delta|| <= its limit. `is_active_A1`: other rows keep their
+  /// deltas; undefined: all are active. Returns the norms from before the projection, which would hide that one is
+  /// infinite: [A, P].
   Tensor update(const Tensor& gradient_AX, const Tensor& limit_AP, const Tensor& is_active_A1, AdamStep step) {
     const Tensor changed_AX = delta_AX - adam_change(first_AX, second_AX, gradient_AX, step);
     const Tensor norm_AP = norms_of(changed_AX, limit_AP.size(1));
@@ -42,11 +42,11 @@ struct AdamState {
   }
 };
 
-/// PMET's public code: what the NLL counts while every target token is predicted, and the weighted KL that then is
-/// small enough to stop.
+/// From PMET's public code: the factor of the NLL while every target token is predicted, and the weighted KL below
+/// which the request may then stop.
 constexpr double kPredictedFactor = 0.1, kPredictedKl = 0.01;
 
-/// Null: steps are launched operation by operation.
+/// Returns null if steps are launched operation by operation.
 std::unique_ptr<StepGraphs> graphs_for(const Placement& placement, LaunchMode launch) {
   return launch == LaunchMode::kGraph ? graph_maker().begin(placement.head_device()) : nullptr;
 }
@@ -101,8 +101,8 @@ class BatchOptimizer {
   }
 
  private:
-  /// Whether it is worth it that so many requests leave, which costs a copy of the rest. New shapes cost a set-up, of
-  /// a graph, a device's libraries or products of short numbers: there some leave together.
+  /// Whether it is worth removing this many finished requests, which costs a copy of the rest. New shapes cost a set-up
+  /// (of a graph, of a device's libraries, or of products of short numbers), so some requests leave together.
   bool may_leave(size_t done) const {
     const Placement& on = model_.placement();
     const bool is_set_up = graphs_ || !on.is_host_only() || c10::elementSize(on.weight_dtype()) < 4;
@@ -111,12 +111,12 @@ class BatchOptimizer {
 
   size_t request_of(size_t in_residents) const { return static_cast<size_t>(batch_.resident()[in_residents]); }
 
-  /// The resident requests' deltas to their places.
+  /// Copies the resident requests' deltas to their places.
   void put_back(Tensor& delta_NX) const {
     delta_NX.index_copy_(0, to_index(batch_.resident(), delta_NX.device()), adam_.delta_AX);
   }
 
-  /// `left`: which of the resident requests are not done.
+  /// `left`: which of the resident requests are not finished.
   void set_active(const std::vector<int64_t>& left) {
     std::vector<int64_t> is_active(batch_.resident().size());
     for (const int64_t a : left) is_active[static_cast<size_t>(a)] = 1;
@@ -141,8 +141,8 @@ class BatchOptimizer {
     factor_A_ = Tensor();
   }
 
-  /// Notes the unfinished requests' losses and who is done. Everything that the host wants to know of a step comes in
-  /// one read.
+  /// Notes the unfinished requests' losses, and which requests are finished. The host reads everything of a step at
+  /// once.
   void measure() {
     std::vector<Tensor> parts = step_.measure({adam_.delta_AX, initial_norm_AP_, factors()});
     const bool watches = parts.size() > static_cast<size_t>(StepPart::kMissed);
@@ -162,7 +162,7 @@ class BatchOptimizer {
              watches ? loss(StepPart::kMissed, a) : 1.0);
   }
 
-  /// `norm`: of a request's change in the last step.
+  /// `norm`: that of a request's change in the last step.
   void check_update(size_t request, double norm) const {
     if (std::isfinite(norm) || is_done_[request] != 0) return;
     throw NumericError(cat("request ", requests_[request]->id, ": the value's change has the norm ", norm,
@@ -178,14 +178,14 @@ class BatchOptimizer {
     is_done_[request] = is_found || (!options_.steps && !still_falls(means)) ? 1 : 0;
   }
 
-  /// The first loss is the model's own.
+  /// Describes a loss that is not finite. At the first step the model itself is the reason.
   NumericError bad_loss(size_t request, double loss) const {
     const std::string what = cat("request ", requests_[request]->id, ": the loss is ", loss, " in value optimisation");
     if (result_.losses[request].empty()) return not_finite(model_, what, wider_dtype(model_));
     return NumericError(cat(what, ". Lower editor.values.lr: ", options_.lr, ", or set run.dtype: f32"));
   }
 
-  /// Returns, for each step but the first ones, the mean over the last steps that saw every context once.
+  /// Returns, for each step except the first ones, the mean over the last steps that together had every context once.
   std::vector<double> mean_losses(const std::vector<ValueLoss>& losses) const {
     std::vector<double> means;
     for (size_t end = batch_.groups(); end <= losses.size(); ++end) {
@@ -198,16 +198,16 @@ class BatchOptimizer {
 
   bool is_low(const std::vector<double>& means) const { return !means.empty() && means.back() < options_.stop_loss; }
 
-  /// Whether the target is predicted in every context, as far as the last steps that saw each once say.
+  /// Whether the target was predicted in every context, in the last steps that together had every context once.
   bool is_predicted(size_t request) const { return predicted_steps_[request] >= batch_.groups(); }
 
-  /// Whether a request that is predicted may stop for that.
+  /// Whether a request may stop because its target is predicted.
   bool stops_predicted(size_t request, const ValueLoss& loss) const {
     if (options_.stop == ValueStop::kPredicted) return predicted_steps_[request] >= 2 * batch_.groups();
     return is_predicted(request) && loss.kl <= kPredictedKl;
   }
 
-  /// What the resident requests' NLLs count: [A] on the head's device; undefined: 1.
+  /// Returns the factors of the resident requests' NLLs: [A] on the head's device; undefined: all are 1.
   const Tensor& factors() {
     if (options_.site != ValueSite::kMlpAndAttnOut) return factor_A_;
     std::vector<double> now;
@@ -220,7 +220,7 @@ class BatchOptimizer {
     return factor_A_;
   }
 
-  /// Indices into the resident requests.
+  /// Returns the indices of the unfinished ones among the resident requests.
   std::vector<int64_t> unfinished() {
     std::vector<int64_t> left;
     for (size_t a = 0; a < batch_.resident().size(); ++a)
@@ -228,7 +228,7 @@ class BatchOptimizer {
     return left;
   }
 
-  std::unique_ptr<StepGraphs> graphs_;  ///< all else is made within it, on its stream; may be null
+  std::unique_ptr<StepGraphs> graphs_;  ///< everything else is made on its stream; may be null
   const CausalLM& model_;
   const std::vector<const PreparedRequest*>& requests_;
   const ValueOptions& options_;
@@ -237,12 +237,12 @@ class BatchOptimizer {
   ValueStep step_;
   AdamState adam_;
   Tensor initial_norm_AP_;
-  Tensor update_norm_A_;  ///< norm of the last step's changes, before they were clamped; undefined: there was none
-  Tensor is_active_A1_;   ///< undefined: all of the resident requests
+  Tensor update_norm_A_;  ///< norms of the last step's changes before they were clamped; undefined if there was no step
+  Tensor is_active_A1_;   ///< undefined: all resident requests are active
   Tensor factor_A_;
-  std::vector<double> host_factors_;  ///< what it holds
+  std::vector<double> host_factors_;  ///< the content of that tensor
   std::vector<char> is_done_;
-  std::vector<size_t> predicted_steps_;  ///< how many last steps on end predicted every target token
+  std::vector<size_t> predicted_steps_;  ///< for how many last steps every target token has been predicted
   OptimizedValues result_;
 };
 

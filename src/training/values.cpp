@@ -26,7 +26,7 @@
 namespace lancet {
 namespace {
 
-/// The batches of one call, several at a time perhaps, each over other requests.
+/// The batches of one call. Several may run at a time, each with its own requests.
 class ValueRun {
  public:
   ValueRun(const CausalLM& model, std::span<const PreparedRequest> requests, int64_t layer, const ValueOptions& options,
@@ -63,7 +63,7 @@ class ValueRun {
       if (work_.launch == LaunchMode::kEachOperation)
         run_independent(model_.placement(), n, run_one);
       else
-        for (int64_t i = 0; i < n; ++i) run_one(i);  // all steps run on one device, which a capture has for itself
+        for (int64_t i = 0; i < n; ++i) run_one(i);  // all steps run on one device, and a capture needs it exclusively
       progress_->finish();
     });
     const torch::NoGradGuard no_grad;
@@ -83,7 +83,7 @@ class ValueRun {
  private:
   static constexpr const char* kStage = "values";
 
-  /// What there is besides z: losses and norms of every request, and how the batches were run.
+  /// Shares everything except z: losses and norms of every request, and how the batches were run.
   void share_records(const RowBatches& batches, const std::vector<size_t>& own) {
     std::vector<Tensor> records;
     work_.communicator.run_collectively(kStage, [&] {
@@ -104,7 +104,7 @@ class ValueRun {
     whole_.batching = all;
   }
 
-  /// Writes each request's norms, its number of losses, and these: [N, 3 + 4 * most steps] f64.
+  /// Returns for each request its norms, its number of losses, and the losses: [N, 3 + 4 * most steps] f64.
   Tensor to_records(const std::vector<int64_t>& indices) const {
     Tensor records_NX =
         torch::zeros({static_cast<int64_t>(indices.size()), 3 + kLossParts * options_.most_steps()}, torch::kDouble);
@@ -130,7 +130,7 @@ class ValueRun {
       whole_.losses[place].push_back({at[0], at[1], at[2], at[3]});
   }
 
-  /// z and z - h0 [N, 2 D] of the requests at `indices`, in that order; the rest goes to its places in the whole.
+  /// Returns z and z - h0 [N, 2 D] of the requests at `indices`, in that order. Stores the other results in the whole.
   Tensor run_batch(const std::vector<int64_t>& indices) {
     std::vector<const PreparedRequest*> batch;
     for (const int64_t index : indices) batch.push_back(&requests_[static_cast<size_t>(index)]);
@@ -150,13 +150,13 @@ class ValueRun {
     return torch::cat({values->z_ND, values->delta_ND}, 1).to(model_.placement().device_of(layer_));
   }
 
-  /// nullopt when memory does not suffice.
+  /// Returns nullopt if memory does not suffice.
   std::optional<OptimizedValues> optimize(const std::vector<const PreparedRequest*>& batch,
                                           const std::vector<int64_t>& indices) {
     int64_t finished = 0, steps = 0;
     try {
       OptimizedValues values = optimize_batch(model_, batch, layer_, options_, work_.launch, [&](int64_t more) {
-        // Which of the requests are over is the same to the time left.
+        // for the time left it does not matter which of the requests are finished
         for (size_t i = static_cast<size_t>(finished); i < indices.size(); ++i) steps_.step(indices[i]);
         for (int64_t i = finished; i < finished + more; ++i) steps_.end(indices[static_cast<size_t>(i)]);
         finished += more;
@@ -164,7 +164,7 @@ class ValueRun {
         progress_->advance_pieces();
         progress_->advance(more);
       });
-      progress_->advance_pieces(options_.most_steps() - steps);  // that were not needed
+      progress_->advance_pieces(options_.most_steps() - steps);  // steps that were not needed
       return values;
     } catch (const std::exception& error) {
       if (!is_out_of_memory(error)) throw;
@@ -182,7 +182,7 @@ class ValueRun {
 
   Tensor run_halves(const std::vector<int64_t>& indices) {
     log_warning(cat("values: not enough memory for ", indices.size(), " requests together: trying half as many"));
-    progress_->expect_pieces(options_.most_steps());  // two batches in place of one
+    progress_->expect_pieces(options_.most_steps());  // there are two batches instead of one
     {
       const std::lock_guard lock(mutex_);
       ++whole_.batching.halvings;
@@ -217,8 +217,8 @@ class ValueRun {
   const WorkContext& work_;
   std::string weights_key_;
   OptimizedValues whole_;
-  std::mutex mutex_;  // of what is not a request's own in whole_
-  StepsAhead steps_;  ///< by request; those of other ranks are over
+  std::mutex mutex_;  // guards the parts of whole_ that do not belong to one request
+  StepsAhead steps_;  ///< one item for each request; those of other ranks are ended
   std::optional<Progress> progress_;
 };
 
@@ -287,7 +287,7 @@ OptimizedValues optimize_values(const CausalLM& model, std::span<const PreparedR
 
 namespace {
 
-/// Raised when the file or what is optimised changes.
+/// Increase the number when the file changes, or what is optimised.
 constexpr SealedFormat kFormat{"lancet-values-7"};
 constexpr int64_t kLossParts = 4;
 constexpr const char* kBatchFact = "batch";
@@ -296,7 +296,7 @@ void add_prompt(ContentHash& hash, const LocatedPrompt& prompt) {
   hash.add(std::as_bytes(std::span(prompt.ids))).add(prompt.lookup);
 }
 
-/// Every number of every step, one request after another: [steps of all, kLossParts] f64.
+/// Returns all numbers of all steps, one request after another: [steps of all, kLossParts] f64.
 Tensor flat_losses(const OptimizedValues& values) {
   std::vector<double> numbers;
   for (const std::vector<ValueLoss>& losses : values.losses)

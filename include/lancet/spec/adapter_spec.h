@@ -7,12 +7,15 @@ namespace lancet {
 
 struct AdapterSpec {
   static constexpr std::string_view kFormatNames[] = {"peft", "gguf"};
-  static constexpr ChoiceOption kFormat{{.key = "format", .meaning = "`peft`, or `gguf` for llama.cpp"}, kFormatNames};
+  static constexpr ChoiceOption kFormat{
+      {.key = "format", .meaning = "`peft` for PEFT and vLLM, or `gguf` for llama.cpp"}, kFormatNames};
   static constexpr std::string_view kDTypeNames[] = {"auto", "f32", "f16", "bf16"};
   static constexpr ChoiceOption kDType{
-      {.key = "dtype", .meaning = "of the factors; `auto`: f16 in `gguf`, f32 in `peft`"}, kDTypeNames};
+      {.key = "dtype", .meaning = "number type of the factors; `auto`: f16 for `gguf`, f32 for `peft`"}, kDTypeNames};
   static constexpr IntegerOption kRank{
-      {.key = "rank", .meaning = "the largest rank; what is lost by it is shown"}, {.min = 1, .max = 512}, 512};
+      {.key = "rank", .meaning = "largest rank of the adapter; lancet shows how much of the edits this rank loses"},
+      {.min = 1, .max = 512},
+      512};
   static constexpr AnyOption kAll[] = {&kFormat, &kDType, &kRank};
 };
 

@@ -5,6 +5,7 @@
 #include <span>
 #include <string_view>
 
+#include "lancet/spec/judge_spec.h"
 #include "lancet/spec/requests_spec.h"
 #include "lancet/spec/values_spec.h"
 
@@ -30,38 +31,47 @@ struct ProtocolSet {
 inline constexpr std::string_view kMirageProtocols[] = {"generation", "chat", "belief", "specificity"};
 /// Its text is that of `side_effects.text`, which has to be there.
 inline constexpr ProtocolSet kMirage{
-    "mirage", "what an edit is worth outside teacher forcing; with `side_effects.text`", kMirageProtocols};
+    "mirage", "what an edit achieves without teacher forcing; needs `side_effects.text`", kMirageProtocols};
 inline constexpr ProtocolSet kProtocolSets[] = {kMirage};
 
 struct SideEffectsSpec {
-  static constexpr PathOption kText{
-      {.key = "text", .meaning = "held-out text, as a corpus: what the edit cost in predicting it", .absent = "none"}};
-  static constexpr IntegerOption kTokens{
-      {.key = "tokens", .meaning = "tokens of its first documents", .unit = "tokens", .beside = "text"},
-      {.min = 2},
-      10'000};
-  static constexpr IntegerOption kDocumentTokens{
-      {.key = "document_tokens", .meaning = "longer documents are cut", .unit = "tokens", .beside = "text"},
-      {.min = 2},
-      512};
+  static constexpr PathOption kText{{.key = "text",
+                                     .meaning = "file with held-out text, in the form of `statistics.corpus`: measures "
+                                                "how the edit changes the prediction of this text",
+                                     .absent = "none"}};
+  static constexpr IntegerOption kTokens{{.key = "tokens",
+                                          .meaning = "how many tokens of this text are used, from its beginning",
+                                          .unit = "tokens",
+                                          .beside = "text"},
+                                         {.min = 2},
+                                         10'000};
+  static constexpr IntegerOption kDocumentTokens{{.key = "document_tokens",
+                                                  .meaning = "length at which longer documents are cut",
+                                                  .unit = "tokens",
+                                                  .beside = "text"},
+                                                 {.min = 2},
+                                                 512};
   static constexpr SectionOption kProbes{
-      {.key = "probes", .meaning = "facts that are not edited, whose answers shall stay", .absent = "none"},
+      {.key = "probes",
+       .meaning = "facts that are not edited, and whose answers should stay the same",
+       .absent = "none"},
       RequestsSpec::kFile};
   static constexpr PathOption kChoices{
-      {.key = "choices", .meaning = "questions with several answers to choose from", .absent = "none"}};
+      {.key = "choices", .meaning = "file with multiple-choice questions", .absent = "none"}};
   static constexpr AnyOption kAll[] = {&kText, &kTokens, &kDocumentTokens, &kProbes, &kChoices};
 };
 
 struct TasksSpec {
   static constexpr TextsOption kTasks{
-      {.key = "tasks", .meaning = "names of lm-evaluation-harness's tasks; `[]`: none"}};
+      {.key = "tasks", .meaning = "names of tasks of lm-evaluation-harness; `[]`: none"}};
   static constexpr PathOption kInclude{
-      {.key = "include", .meaning = "a folder with definitions of your own tasks", .absent = "none"}};
+      {.key = "include", .meaning = "folder with definitions of your own tasks", .absent = "none"}};
   static constexpr IntegerOption kShots{
-      {.key = "shots", .meaning = "examples before each question", .absent = "as the task says"},
+      {.key = "shots", .meaning = "number of examples before each question", .absent = "as the task says"},
       {.min = 0, .max = 100}};
   static constexpr IntegerOption kLimit{
-      {.key = "limit", .meaning = "questions of each task, the first ones", .absent = "all"}, {.min = 1}};
+      {.key = "limit", .meaning = "only the first so many questions of each task are asked", .absent = "all"},
+      {.min = 1}};
   static constexpr AnyOption kAll[] = {&kTasks, &kInclude, &kShots, &kLimit};
 };
 
@@ -74,115 +84,88 @@ struct CounterFactSpec {
 };
 
 struct MquakeSpec {
-  static constexpr PathOption kExamples{{.key = "examples", .meaning = "text that is put before multi-hop questions"}};
+  static constexpr PathOption kExamples{
+      {.key = "examples", .meaning = "file with the text that is put before multi-hop questions"}};
   static constexpr AnyOption kAll[] = {&kExamples};
 };
 
 struct BeliefSpec {
   static constexpr std::string_view kOrderNames[] = {"rotations", "all"};
   static constexpr ChoiceOption kOrders{
-      {.key = "orders", .meaning = "of the four options: 4, in which each stands once at each letter, or all 24"},
+      {.key = "orders",
+       .meaning = "orders in which the four options are shown: `rotations`: 4 orders, so that each option has each "
+                  "letter once; `all`: all 24 orders"},
       kOrderNames};
   static constexpr AnyOption kAll[] = {&kOrders};
 };
 
-struct JudgeSpec {
-  static constexpr TextsOption kCommand{
-      {.key = "command",
-       .meaning =
-           "a program and its arguments: it reads a JSON object a line (`question`: the prompt filled; `prompt`, "
-           "`answer`, `target`, `aliases`), and writes `yes` or `no` a line",
-       .absent = "a server",
-       .replaces = "url model token_env tokens remote"}};
-  static constexpr TextOption kUrl{{.key = "url",
-                                    .meaning = "a server with OpenAI's chat completions: `http://127.0.0.1:8000/v1`; "
-                                               "none is asked where the variable `LANCET_OFFLINE` is set",
-                                    .absent = "a program"}};
-  static constexpr TextOption kModel{
-      {.key = "model", .meaning = "what the server calls the model that judges", .absent = "none", .beside = "url"}};
-  static constexpr TextOption kTokenEnv{{.key = "token_env",
-                                         .meaning = "variable of the environment with the server's token",
-                                         .affects = Affects::kWork,
-                                         .absent = "no token",
-                                         .beside = "url"}};
-  static constexpr IntegerOption kTokens{
-      {.key = "tokens", .meaning = "length of its answers, thoughts included", .unit = "tokens", .beside = "url"},
-      {.min = 1, .max = 100'000},
-      512};
-  static constexpr FlagOption kRemote{
-      {.key = "remote",
-       .meaning = "the server may be on another machine, which then reads prompts, targets and answers",
-       .beside = "url"},
-      false};
-  static constexpr PathOption kPrompt{{.key = "prompt",
-                                       .meaning = "file of the question, with `{target}` and `{answer}`, and where "
-                                                  "wanted `{prompt}`, `{aliases}`",
-                                       .absent = "lancet's own (`data/judge/prompt.txt`)"}};
-  static constexpr IntegerOption kSeconds{{.key = "seconds",
-                                           .meaning = "time for each verdict; then it is asked once more",
-                                           .affects = Affects::kWork,
-                                           .unit = "s"},
-                                          {.min = 1, .max = 86'400},
-                                          60};
-  static constexpr AnyOption kAll[] = {&kCommand, &kUrl, &kModel, &kTokenEnv, &kTokens, &kRemote, &kPrompt, &kSeconds};
-};
-
 struct LongFormSpec {
   static constexpr IntegerOption kTokens{
-      {.key = "tokens", .meaning = "length of the answers", .unit = "tokens"}, {.min = 1, .max = 100'000}, 512};
-  static constexpr FlagOption kChat{{.key = "chat", .meaning = "prompts are put as a user's messages, as `chat` does"},
-                                    false};
+      {.key = "tokens", .meaning = "largest length of the answers", .unit = "tokens"}, {.min = 1, .max = 100'000}, 512};
+  static constexpr FlagOption kChat{
+      {.key = "chat", .meaning = "ask prompts as a user's messages, as the protocol `chat` does"}, false};
   static constexpr AnyOption kAll[] = {&kTokens, &kChat};
 };
 
 struct EvaluateSpec {
   static constexpr TextsOption kMetrics{
-      {.key = "metrics", .meaning = "what is measured ([metrics.md](metrics.md)); `[]`: nothing"},
+      {.key = "metrics", .meaning = "the protocols that are measured ([metrics.md](metrics.md)); `[]`: none"},
       kDefaultProtocols,
       Vocabulary::kProtocols};
   static constexpr IntegerOption kTokens{
-      {.key = "tokens", .meaning = "length of greedy continuations", .unit = "tokens"}, {.min = 1, .max = 100'000}, 12};
-  static constexpr TextOption kDistractor{{.key = "distractor", .meaning = "put before the prompts of `distracted`"},
-                                          "It had rained all week, and the market opened late that day."};
+      {.key = "tokens", .meaning = "largest length of greedy continuations", .unit = "tokens"},
+      {.min = 1, .max = 100'000},
+      12};
+  static constexpr TextOption kDistractor{
+      {.key = "distractor", .meaning = "sentence that is put before the prompts of `distracted`"},
+      "It had rained all week, and the market opened late that day."};
   static constexpr TextOption kChatTemplate{
       {.key = "chat_template",
-       .meaning = "how `chat`, `thinking` and `subject` put a prompt: `model` (its own), or text with one `{}`"},
+       .meaning =
+           "the chat template of `chat`, `thinking` and `subject`: `model` (the model's own), or a text with one `{}`"},
       "model"};
   static constexpr IntegerOption kThinkingTokens{
-      {.key = "thinking_tokens", .meaning = "length of the answers of `thinking`, thoughts included", .unit = "tokens"},
+      {.key = "thinking_tokens",
+       .meaning = "largest length of the answers of `thinking`, with the thoughts",
+       .unit = "tokens"},
       {.min = 1, .max = 100'000},
       512};
   static constexpr ChoiceOption kTargetEnd{
       {.key = "target_end",
-       .meaning = "`eos`: what free generation calls exact is the whole continuation, after which the model stops; "
-                  "`auto`: that where the tokenizer has an end token"},
+       .meaning = "what must end an answer for metrics that end in `_exact`: `none`: a full stop, a line break or the "
+                  "largest length; `eos`: the EOS token, and the whole continuation is compared; `auto`: as `eos` if "
+                  "the tokenizer has an EOS token"},
       kTargetEndNames};
   static constexpr FlagOption kStanding{
       {.key = "standing",
-       .meaning = "edits that stood before (`continue_from`, a session's) are measured again too, after the new ones; "
-                  "not by `easyedit` and `subject`, which compare with the unedited model"},
+       .meaning = "measure earlier edits (of `continue_from`, or of the session) again after the new ones; `easyedit` "
+                  "and `subject` leave them out, because they compare with the unedited model"},
       false};
   static constexpr SectionOption kSideEffects{
-      {.key = "side_effects", .meaning = "what the edit did elsewhere", .absent = "not measured"},
+      {.key = "side_effects", .meaning = "what the edit changed elsewhere in the model", .absent = "not measured"},
       SideEffectsSpec::kAll};
   static constexpr SectionOption kLmEval{
       {.key = "lm_eval",
-       .meaning = "what the model can do before and after: tasks of lm-evaluation-harness, from Python "
-                  "([python.md](python.md)); or a list of tasks",
+       .meaning = "tasks of lm-evaluation-harness, which show what the model can do before and after the edit; only "
+                  "from Python ([python.md](python.md)); a list is short for `{tasks: [...]}`",
        .absent = "not measured"},
       TasksSpec::kAll,
       Shape::kKeysOrTasks};
   static constexpr SectionOption kCounterFact{
-      {.key = "counterfact", .meaning = "files of the protocol `counterfact`", .absent = "none"},
+      {.key = "counterfact", .meaning = "files for the protocol `counterfact`", .absent = "none"},
       CounterFactSpec::kAll};
   static constexpr SectionOption kMquake{
-      {.key = "mquake", .meaning = "files of the protocol `mquake`", .absent = "none"}, MquakeSpec::kAll};
+      {.key = "mquake", .meaning = "files for the protocol `mquake`", .absent = "none"}, MquakeSpec::kAll};
   static constexpr SectionOption kBelief{
-      {.key = "belief", .meaning = "how the protocol `belief` asks", .absent = "as by default"}, BeliefSpec::kAll};
+      {.key = "belief", .meaning = "settings of the protocol `belief`", .absent = "the defaults below"},
+      BeliefSpec::kAll};
   static constexpr SectionOption kJudge{
-      {.key = "judge", .meaning = "who judges for the protocol `judge`", .absent = "nobody"}, JudgeSpec::kAll};
+      {.key = "judge",
+       .meaning = "the program or server that judges answers for the protocol `judge`",
+       .absent = "no judge"},
+      JudgeSpec::kAll};
   static constexpr SectionOption kLongForm{
-      {.key = "long_form", .meaning = "how the protocol `long_form` asks", .absent = "as by default"},
+      {.key = "long_form", .meaning = "settings of the protocol `long_form`", .absent = "the defaults below"},
       LongFormSpec::kAll};
   static constexpr AnyOption kAll[] = {&kMetrics,   &kTokens,   &kDistractor,  &kChatTemplate, &kThinkingTokens,
                                        &kTargetEnd, &kStanding, &kSideEffects, &kLmEval,       &kCounterFact,

@@ -9,7 +9,8 @@ inline constexpr std::string_view kLayeredMethods = "memit rome r-rome emmet alp
 inline constexpr std::string_view kLocatingMethods =
     "memit rome r-rome emmet alphaedit pmet nse evoedit betaedit zerounlearn";
 inline constexpr std::string_view kShareRule =
-    "by layer, such that at least half of the requests get this share of their residual alone";
+    "chosen for each layer so that at least half of the requests, each edited alone, would get this share of their "
+    "residual";
 
 /// A weight of a solve that is a number, {realised_share: A}, or auto.
 constexpr NumberOption solve_weight(std::string_view key, std::string_view meaning, std::string_view methods,
@@ -23,25 +24,27 @@ constexpr NumberOption solve_weight(std::string_view key, std::string_view meani
           share};
 }
 
-inline constexpr std::string_view kLambda = "lambda: how much the statistics weigh against the requests";
-inline constexpr std::string_view kHeldKeys = "keys of earlier batches are held in place";
+inline constexpr std::string_view kLambda =
+    "lambda: the weight of the statistics against the requests; a larger one gives milder edits";
+inline constexpr std::string_view kHeldKeys = "keep the outputs for the keys of earlier batches as they are";
 
 struct LayeredSpec {
   static constexpr IntegersOption kLayers{
       {.key = "layers",
-       .meaning = "layers whose down projection is changed, ascending; values are found at the output of the last",
+       .meaning = "layers whose down projection is changed, in ascending order; values are found at the output of the "
+                  "last one",
        .methods = kLocatingMethods,
        .affects = Affects::kState},
       {.min = 0},
-      "the last five of the first three tenths of the layers; `rome`, `r-rome`: one, at a sixth of the depth; "
-      "`zerounlearn`: from three fifths on an eighth of the depth, at most five"};
+      "the last five layers of the first 3/10 of the model; `rome`, `r-rome`: one layer, at 1/6 of the depth; "
+      "`zerounlearn`: consecutive layers from 3/5 of the depth on, as many as 1/8 of all layers, at most five"};
   static constexpr SectionOption kValues{
-      {.key = "values", .meaning = "how the value of each request is found", .methods = kLocatingMethods},
+      {.key = "values", .meaning = "how the value of each request is optimised", .methods = kLocatingMethods},
       ValuesSpec::kAll};
   static constexpr SectionOption kContexts{
       {.key = "contexts",
-       .meaning = "openings before each prompt; or a list of templates with one `{}` each, `\"{}\"` among them: "
-                  "`[\"{}\", \"I know that. {}\"]`",
+       .meaning = "texts that are put before each prompt; or a list of templates with one `{}` each for the prompt, "
+                  "one of which is `\"{}\"`: `[\"{}\", \"I know that. {}\"]`",
        .methods = kLocatingMethods},
       ContextsSpec::kAll,
       Shape::kKeysOrTexts};
@@ -50,110 +53,117 @@ struct LayeredSpec {
   static constexpr NumberOption kEmmetCovarianceWeight = solve_weight("covariance_weight", kLambda, "emmet", 0.98);
   static constexpr NumberOption kPmetCovarianceWeight = solve_weight("covariance_weight", kLambda, "pmet", 0.99);
   static constexpr NumberOption kBetaCovarianceWeight{
-      {.key = "covariance_weight", .meaning = "l1: how much the statistics weigh", .methods = "betaedit"},
+      {.key = "covariance_weight", .meaning = "l1: the weight of the statistics", .methods = "betaedit"},
       {.min = 1e-300},
       3000.0,  // as published
       kTriedFar};
   static constexpr NumberOption kBetaRidge{
-      {.key = "ridge", .meaning = "l2, which keeps the change small", .methods = "betaedit"},
+      {.key = "ridge", .meaning = "l2: a ridge penalty that keeps the change small", .methods = "betaedit"},
       {.min = 1e-300},
       10.0,  // as published
       kTriedFar};
   static constexpr NumberOption kZeroCovarianceWeight{
-      {.key = "covariance_weight", .meaning = "c: how much the statistics weigh", .methods = "zerounlearn"},
+      {.key = "covariance_weight", .meaning = "c: the weight of the statistics", .methods = "zerounlearn"},
       {.min = 1e-300},
       300.0,  // as published, 15000 by 50 of the requests
       kTriedFar};
   static constexpr NumberOption kZeroIdentityWeight{
-      {.key = "identity_weight", .meaning = "l, which keeps the weight as it is", .methods = "zerounlearn"},
+      {.key = "identity_weight", .meaning = "l: a penalty on changes of the projection", .methods = "zerounlearn"},
       {.min = 0},
       0.02};  // as published, 1 by 50
   static constexpr NumberOption kIdentityWeight{
-      {.key = "identity_weight", .meaning = "nu, added to lambda C on the diagonal", .methods = "memit emmet nse"},
+      {.key = "identity_weight", .meaning = "nu, added to the diagonal of lambda C", .methods = "memit emmet nse"},
       {.min = 0},
       0.0};
   static constexpr NumberOption kSlack{
-      {.key = "slack", .meaning = "mu; 0: every value is reached exactly", .methods = "emmet"},
+      {.key = "slack", .meaning = "mu: allows errors of values; 0: every value is reached exactly", .methods = "emmet"},
       {.min = 0},
       0.1,  // as published
       kTriedFar};
   static constexpr NumberOption kRidge =
-      solve_weight("ridge", "L2, which keeps the change small", "alphaedit evoedit", 0.95);
-  static constexpr IntegerOption kRefresh{
-      {.key = "refresh",
-       .meaning = "earlier keys after which the null space is made again, of the statistics and these keys",
-       .methods = "betaedit",
-       .unit = "keys"},
-      {.min = 1},
-      1000};
+      solve_weight("ridge", "L2: a ridge penalty that keeps the change small", "alphaedit evoedit", 0.95);
+  static constexpr IntegerOption kRefresh{{.key = "refresh",
+                                           .meaning = "after this many keys of earlier batches, the null space is "
+                                                      "computed again from the statistics and these keys",
+                                           .methods = "betaedit",
+                                           .unit = "keys"},
+                                          {.min = 1},
+                                          1000};
   static constexpr FlagOption kHistory{
       {.key = "history", .meaning = kHeldKeys, .methods = "memit", .affects = Affects::kState}, false};
   static constexpr FlagOption kStreamHistory{
       {.key = "history", .meaning = kHeldKeys, .methods = "alphaedit nse", .affects = Affects::kState}, true};
-  static constexpr NumberOption kNullSpaceBelow{{.key = "null_space_below",
-                                                 .meaning = "eigenvalues of C below it make the null space",
-                                                 .methods = "alphaedit evoedit betaedit"},
-                                                {.min = 1e-300},
-                                                {},
-                                                kTriedFar,
-                                                "by layer, such that this share of C's eigenvalues lies below",
-                                                "share",
-                                                0.8};
+  static constexpr NumberOption kNullSpaceBelow{
+      {.key = "null_space_below",
+       .meaning = "the null space is spanned by the eigenvectors of C whose eigenvalues are below this",
+       .methods = "alphaedit evoedit betaedit"},
+      {.min = 1e-300},
+      {},
+      kTriedFar,
+      "chosen for each layer so that this share of C's eigenvalues is below it",
+      "share",
+      0.8};
   static constexpr IntegerOption kPasses{
-      {.key = "passes", .meaning = "passes over the layers, at most", .methods = "nse"}, {.min = 1, .max = 100}, 2};
+      {.key = "passes", .meaning = "largest number of passes over the layers", .methods = "nse"},
+      {.min = 1, .max = 100},
+      2};
   static constexpr NumberOption kResidualAbove{
-      {.key = "residual_above", .meaning = "a pass takes requests whose norm of z - h is above", .methods = "nse"},
+      {.key = "residual_above", .meaning = "a pass edits only requests with a larger norm of z - h", .methods = "nse"},
       {.min = 0},
       {},
       {},
-      "0.05 times the median norm"};
+      "0.05 times the median norm of the first batch"};
   static constexpr NumberOption kResidualBelow{
-      {.key = "residual_below", .meaning = "a pass takes requests whose norm of z - h is below", .methods = "nse"},
+      {.key = "residual_below", .meaning = "a pass edits only requests with a smaller norm of z - h", .methods = "nse"},
       {.min = 1e-300},
       {},
       {},
-      "20 times the median norm"};
+      "20 times the median norm of the first batch"};
   static constexpr NumberOption kNeurons{
       {.key = "neurons",
-       .meaning = "share of the keys' summed magnitudes that the changed inputs carry; 1: all inputs change",
+       .meaning = "only the weights of the input neurons with the largest summed absolute keys are changed; this is "
+                  "the share of the total that these neurons have together; 1: all input neurons",
        .methods = "nse"},
       {.min = 1e-300, .max = 1},
       1.0};
-  static constexpr FlagOption kCovariance{
-      {.key = "covariance",
-       .meaning = "false: the update's direction is the key itself, and no `statistics` are needed",
-       .methods = "rome r-rome"},
-      true};
+  static constexpr FlagOption kCovariance{{.key = "covariance",
+                                           .meaning = "use the covariance of `statistics`; false: the direction of the "
+                                                      "update is the key itself, and no `statistics` are needed",
+                                           .methods = "rome r-rome"},
+                                          true};
   static constexpr std::string_view kKeyNames[] = {"prefix", "prompt", "original"};
   static constexpr ChoiceOption kKeys{
       {.key = "keys",
-       .meaning = "the key that the update goes by: the mean over contexts, the plain prompt's, or as ROME has it the "
-                  "mean for the direction and the plain prompt's for the rest",
+       .meaning = "which key the update uses: `prefix`: the mean key over all contexts; `prompt`: the key of the plain "
+                  "prompt; `original`: as in ROME, the mean key for the direction and the key of the plain prompt for "
+                  "the rest",
        .methods = "r-rome"},
       kKeyNames};
   static constexpr FlagOption kBlue{
       {.key = "blue",
-       .meaning = "of `layers` the first and the last alone are changed, each with values of its own",
+       .meaning = "only the first and the last of `layers` are changed, and values are found for each of the two",
        .methods = "memit emmet alphaedit pmet evoedit betaedit",
        .affects = Affects::kState},
       false};
   static constexpr std::string_view kEqualKeysNames[] = {"warn", "mean", "split"};
   static constexpr ChoiceOption kEqualKeys{
       {.key = "equal_keys",
-       .meaning = "requests with one key: `warn` and do nothing, one target (the `mean` of theirs), or `split` them, "
-                  "one after another",
+       .meaning = "what happens to requests that have the same key: `warn`: lancet only warns; `mean`: the key gets "
+                  "the mean of their values; `split`: these requests are edited one after another",
        .methods = kLayeredMethods},
       kEqualKeysNames};
   static constexpr std::string_view kCompatNames[] = {"none", "memit", "easyedit"};
   static constexpr ChoiceOption kCompat{{.key = "compat",
-                                         .meaning = "tokenises as these public codes do ([methods.md](methods.md))",
+                                         .meaning = "tokenise as the public code of `memit` or `easyedit` does "
+                                                    "([methods.md](methods.md#tokenisation-as-published-compat))",
                                          .methods = kLayeredMethods},
                                         kCompatNames};
-  static constexpr SectionOption kNormAnchor{{.key = "norm_anchor",
-                                              .meaning = "holds values to their norm on the unedited model",
-                                              .methods = kLayeredMethods,
-                                              .affects = Affects::kState},
-                                             NormAnchorSpec::kAll};
+  static constexpr SectionOption kNormAnchor{
+      {.key = "norm_anchor",
+       .meaning = "limits the norm of values to what it is on the unedited model",
+       .methods = kLayeredMethods,
+       .affects = Affects::kState},
+      NormAnchorSpec::kAll};
   /// Options in the order in which a tune draws: another one gives other choices from the same seed.
   static constexpr AnyOption kAll[] = {&kLayers,
                                        &kValues,

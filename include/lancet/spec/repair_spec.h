@@ -10,26 +10,26 @@ inline constexpr std::string_view kRepairedMethods = "memit alphaedit nse";
 struct RepairSpec {
   static constexpr IntegerOption kRevisit{
       {.key = "revisit",
-       .meaning = "earlier requests of the stream that each pass has beside the batch's, the next of an order drawn by "
-                  "`run.seed`",
+       .meaning = "each pass also trains on this many earlier requests of the stream; they are taken in turn, in an "
+                  "order drawn with `run.seed`",
        .unit = "requests"},
       {.min = 0},
       50};
   static constexpr NumberOption kMargin{
       {.key = "margin",
-       .meaning = "a request holds whose target tokens all lead any other token by this much of log p: it is not "
-                  "trained, and passes end when it is so of all"},
+       .meaning = "a request holds if its target tokens all lead every other token by this much in log p; it is then "
+                  "not trained, and training ends when all requests hold"},
       {.min = 0},
       0.5};
-  static constexpr IntegerOption kSteps{{.key = "steps", .meaning = "passes at most"}, {.min = 1}, 20};
+  static constexpr IntegerOption kSteps{{.key = "steps", .meaning = "largest number of passes"}, {.min = 1}, 20};
   static constexpr NumberOption kLr{
       {.key = "lr", .meaning = "learning rate of Adam (0.9, 0.999, 1e-8)"}, {.min = 1e-12}, 1e-3};
   static constexpr IntegerOption kBatch{
-      {.key = "batch", .meaning = "requests of one update", .unit = "requests"}, {.min = 1}, 10};
+      {.key = "batch", .meaning = "requests in one update", .unit = "requests"}, {.min = 1}, 10};
   static constexpr NumberOption kWhiten{
       {.key = "whiten",
-       .meaning = "the less a direction of keys is used in text, the longer Adam's steps in it; added to its share of "
-                  "C, in means",
+       .meaning = "directions of keys that are rare in text get longer steps: Adam optimises A in Delta = A (C / mean "
+                  "+ `whiten` I)^{-1/2}, where mean is the mean eigenvalue of C",
        .methods = "memit nse"},
       {.min = 1e-9},
       0.01};

@@ -11,15 +11,16 @@ inline constexpr std::string_view kReplayingMethods = "memit emmet alphaedit nse
 struct ResidualSpec {
   static constexpr FlagOption kErrorFeedback{
       {.key = "error_feedback",
-       .meaning = "what `rect` or `revive` took off a change is made up for by the next one of that weight; a stream's "
-                  "state then has a matrix of each weight's size",
+       .meaning = "the next change of a weight makes up for what `rect` or `revive` removed from the last one; the "
+                  "state of a stream then has one more matrix for each weight, of the weight's size",
        .methods = "memit alphaedit nse",
        .affects = Affects::kState},
       false};
   static constexpr NumberOption kTextBudget{
       {.key = "text_budget",
-       .meaning = "most that all batches together may move a projection's outputs on text, as a share of their mean "
-                  "square; earlier keys are held; 0: no limit",
+       .meaning =
+           "how far all batches together may move a projection's outputs on text: the mean square of the movement as a "
+           "share of the mean square of the outputs; the outputs for earlier keys are kept; 0: no limit",
        .methods = "memit",
        .affects = Affects::kState},
       {.min = 0},
@@ -27,8 +28,9 @@ struct ResidualSpec {
   static constexpr std::string_view kTargetsNames[] = {"last", "replay"};
   static constexpr ChoiceOption kTargets{
       {.key = "targets",
-       .meaning = "what each layer is brought towards: its share of the `last` layer's value, or, found at the first "
-                  "layer and carried up by a `replay` of the prompt, a value of its own",
+       .meaning = "the target of each layer: `last`: a share of the residual at the last layer; `replay`: a value of "
+                  "its own: the value is found at the first layer, and a forward pass over the prompt with it gives "
+                  "the values of the other layers",
        .methods = kReplayingMethods},
       kTargetsNames};
   static constexpr AnyOption kAll[] = {&kTargets, &kErrorFeedback, &kTextBudget};

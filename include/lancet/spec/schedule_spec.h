@@ -7,39 +7,45 @@ namespace lancet {
 
 struct DriftAlarmSpec {
   static constexpr NumberOption kTextKl{
-      {.key = "text_kl", .meaning = "mean KL on the text of `evaluate.side_effects`, in nats, that sets it off"},
+      {.key = "text_kl",
+       .meaning = "the alarm goes off when the mean KL on the text of `evaluate.side_effects` is above this, in nats"},
       {.min = 1e-12}};
   static constexpr std::string_view kActionNames[] = {"stop", "warn"};
   static constexpr ChoiceOption kAction{
       {.key = "action",
-       .meaning = "`stop`: no batch is edited after it, and the output is of those before; `warn`: a line says so"},
+       .meaning = "what happens then: `stop`: no further batch is edited, and the output has the batches up to then; "
+                  "`warn`: a line on the terminal says so"},
       kActionNames};
   static constexpr AnyOption kAll[] = {&kTextKl, &kAction};
 };
 
 struct ScheduleSpec {
-  static constexpr IntegerOption kBatch{
-      {.key = "batch",
-       .meaning = "requests edited together, the next ones on the weights as edited by them; 0: all",
-       .unit = "requests"},
-      {.min = 0},
-      0};
+  static constexpr IntegerOption kBatch{{.key = "batch",
+                                         .meaning = "requests that are edited together; the next batch starts from the "
+                                                    "weights that this one edited; 0: all requests",
+                                         .unit = "requests"},
+                                        {.min = 0},
+                                        0};
   static constexpr std::string_view kOrders[] = {"file", "shuffled"};
   static constexpr ChoiceOption kOrder{
-      {.key = "order", .meaning = "of the requests: as in the file, or shuffled by `run.seed`"}, kOrders};
+      {.key = "order", .meaning = "order of the requests: as in the file, or shuffled with `run.seed`"}, kOrders};
   static constexpr IntegerOption kMeasureEvery{
-      {.key = "measure_every", .meaning = "what is measured between batches; 0: only at the end", .unit = "batches"},
+      {.key = "measure_every",
+       .meaning = "the edits are measured after every so many batches; 0: only at the end",
+       .unit = "batches"},
       {.min = 0},
       1};
-  static constexpr IntegerOption kSaveEvery{{.key = "save_every",
-                                             .meaning = "how often the stream is kept against interruption",
-                                             .affects = Affects::kWork,
-                                             .unit = "batches"},
-                                            {.min = 1},
-                                            1};
+  static constexpr IntegerOption kSaveEvery{
+      {.key = "save_every",
+       .meaning = "the unfinished stream is saved after every so many batches, so that an interrupted job can continue",
+       .affects = Affects::kWork,
+       .unit = "batches"},
+      {.min = 1},
+      1};
   static constexpr SectionOption kDriftAlarm{
       {.key = "drift_alarm",
-       .meaning = "what a stream does when text has moved too far, measured as often as `measure_every` says",
+       .meaning = "what a stream does when its edits have changed the model's predictions on text too much; this is "
+                  "measured as often as `measure_every` says",
        .absent = "off"},
       DriftAlarmSpec::kAll};
   static constexpr AnyOption kAll[] = {&kBatch, &kOrder, &kMeasureEvery, &kSaveEvery, &kDriftAlarm};

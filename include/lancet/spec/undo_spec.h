@@ -6,12 +6,14 @@
 namespace lancet {
 
 struct UndoSpec {
-  static constexpr IntegerOption kLast{{.key = "last", .meaning = "how many of the last batches"}, {.min = 1}, 1};
+  static constexpr IntegerOption kLast{
+      {.key = "last", .meaning = "number of batches to take back, the last ones"}, {.min = 1}, 1};
   static constexpr std::string_view kModeNames[] = {"auto", "last", "downdate", "replay"};
   static constexpr ChoiceOption kMode{
       {.key = "mode",
-       .meaning = "how: `last`: of the last batches, exact; `downdate`: out of their batches' solves, in seconds; "
-                  "`replay`: everything after them is edited again; `auto`: `last` where it can be, else `downdate`"},
+       .meaning = "how edits are taken back: `last`: only the last batches, exactly; `downdate`: the edits are taken "
+                  "out of the solves of their batches, in seconds; `replay`: everything after them is edited again "
+                  "without them; `auto`: `last` if possible, else `downdate`"},
       kModeNames};
   static constexpr AnyOption kAll[] = {&kLast, &kMode};
 };

@@ -1,4 +1,4 @@
-// Gemma 1 (arXiv 2403.08295): norms by 1 + w, scaled embeddings, a GELU gate.
+// Gemma 1 (arXiv 2403.08295): norms with factor 1 + w, scaled embeddings, a GELU gate.
 #include <cmath>
 
 #include "families/config_reader.h"
@@ -10,7 +10,7 @@
 namespace lancet {
 namespace {
 
-/// Old configurations say "gelu" and mean the approximation, which transformers computes whatever they say.
+/// Old configurations say "gelu" but mean its approximation, which transformers always computes.
 void read_gemma(ConfigReader& keys, ModelConfig& config) {
   read_grouped_sizes(keys, config);
   read_gemma_fields(keys, config);

@@ -1,4 +1,4 @@
-// Gemma 2 (arXiv 2408.00118): norms on both sides of attention and MLP, capped scores and logits, a window in every
+// Gemma 2 (arXiv 2408.00118): norms before and after attention and MLP, capped scores and logits, a window in every
 // other layer.
 #include "families/family_list.h"
 #include "families/rope_reader.h"

@@ -1,5 +1,5 @@
-// Gemma 3, its text model (arXiv 2503.19786): Gemma 2's norms, normed queries and keys, five layers with a window and a
-// rotary base of their own for each without.
+// The text model of Gemma 3 (arXiv 2503.19786): Gemma 2's norms, normed queries and keys. There are five layers with a
+// window, which have their own rotary base, for each layer without one.
 #include "families/family_list.h"
 #include "families/rope_reader.h"
 #include "gemma_config.h"
@@ -7,7 +7,7 @@
 namespace lancet {
 namespace {
 
-/// transformers 4: rope_theta and rope_scaling of layers without a window, rope_local_base_freq of the others.
+/// transformers 4: rope_theta and rope_scaling are for layers without a window, rope_local_base_freq is for the others.
 void read_flat_rope(ConfigReader& keys, const RopeDefaults& local, ModelConfig& config) {
   config.rope = read_rope(keys, config, {.theta = 1e6});
   config.window_rope = RopeConfig{.dim = config.head_dim, .theta = local.theta};
@@ -27,7 +27,7 @@ void read_gemma3_rope(ConfigReader& keys, ModelConfig& config) {
 }
 
 void read_gemma3(ConfigReader& keys, ModelConfig& config) {
-  // Published files of multi-modal models leave out what are defaults of the family.
+  // Published files of multi-modal models leave out values that are defaults of the family.
   read_grouped_sizes(keys, config,
                      {.default_positions = 131072, .default_heads = 8, .default_kv_heads = 4, .default_head_dim = 256});
   config.vocab_size = 262208;

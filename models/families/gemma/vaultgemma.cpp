@@ -1,4 +1,4 @@
-// VaultGemma (arXiv 2510.15001): Gemma 2 without norms behind the blocks.
+// VaultGemma (arXiv 2510.15001): Gemma 2 without norms after the blocks.
 #include "families/config_reader.h"
 #include "families/family_list.h"
 #include "families/rope_reader.h"

@@ -9,7 +9,7 @@ namespace {
 /// The smallest slope is 2^-kMost.
 constexpr double kMost = 8;
 
-/// 2^(-kMost * i / count) for i = first, first + step, ..., at most `n` of them.
+/// Adds 2^(-kMost * i / count) for i = first, first + step, ..., at most `n` numbers.
 void add_powers(int64_t count, int64_t first, int64_t step, int64_t n, std::vector<double>& slopes) {
   for (int64_t i = first; i <= count && n > 0; i += step, --n)
     slopes.push_back(std::exp2(-kMost * static_cast<double>(i) / static_cast<double>(count)));

@@ -1,4 +1,4 @@
-// Slopes of attention that falls with the distance (ALiBi, arXiv 2108.12409), as families have them.
+// The slopes of ALiBi (arXiv 2108.12409), with which attention decreases with the distance.
 #pragma once
 
 #include <cstdint>
@@ -6,10 +6,11 @@
 
 namespace lancet {
 
-/// Powers of one base for the largest power of two of heads; what is left takes every other one of twice as many.
+/// Returns powers of one base for the largest power of two of heads. The remaining heads get every other slope of twice
+/// as many heads.
 std::vector<double> alibi_slopes(int64_t n_heads);
 
-/// MPT's, of the next power of two: every other one first.
+/// Returns the slopes of MPT: those of the next power of two, every other one first.
 std::vector<double> mpt_slopes(int64_t n_heads);
 
 }  // namespace lancet

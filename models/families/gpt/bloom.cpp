@@ -36,7 +36,7 @@ constexpr SizeKeys kBloomSizes{
 
 void read_bloom(ConfigReader& keys, ModelConfig& config) {
   SizeKeys names = kBloomSizes;
-  if (keys.has("n_embed")) names.model = "n_embed";  // of the published files
+  if (keys.has("n_embed")) names.model = "n_embed";  // the name in the published files
   if (keys.has("num_attention_heads")) names.heads = "num_attention_heads";
   if (keys.has("num_hidden_layers")) names.layers = "num_hidden_layers";
   read_sizes(keys, config, names);

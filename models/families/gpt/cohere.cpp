@@ -1,5 +1,6 @@
-// Cohere: Command-R and Aya (2024), and Command-R7B (Cohere 2), whose layers without a window turn nothing. Attention
-// and MLP lie side by side after one LayerNorm without a bias; pairs of adjacent numbers turn; logits are scaled.
+// Cohere: Command-R and Aya (2024), and Command-R7B (Cohere 2), whose layers without a window have no rotary embedding.
+// Attention and MLP are parallel, after one LayerNorm without a bias. The rotary embedding rotates pairs of adjacent
+// numbers. Logits are scaled.
 #include "families/config_reader.h"
 #include "families/family_list.h"
 #include "families/rope_reader.h"

@@ -1,5 +1,5 @@
-// Falcon (arXiv 2311.16867): attention and MLP side by side, after one norm or one each; one key head for all, or for
-// each group of query heads, stored group by group.
+// Falcon (arXiv 2311.16867): attention and MLP are parallel, after one norm, or after one norm each. There is one key
+// head for all query heads, or one for each group of query heads, stored group by group.
 #include "families/config_reader.h"
 #include "families/family_list.h"
 #include "families/rope_reader.h"

@@ -1,4 +1,5 @@
-// GPT-BigCode: SantaCoder and StarCoder (arXiv 2301.03988, 2305.06161): GPT-2's block with one key head for all.
+// GPT-BigCode: SantaCoder and StarCoder (arXiv 2301.03988, 2305.06161): GPT-2's block with one key head for all query
+// heads.
 #include "families/config_reader.h"
 #include "families/family_list.h"
 #include "families/rows.h"

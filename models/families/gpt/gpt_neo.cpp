@@ -18,7 +18,7 @@ constexpr WeightRow kNeoAttention[] = {{kQuery, "transformer.h.{}.attn.attention
 
 constexpr SizeKeys kNeoSizes{.layers = "num_layers", .heads = "num_heads", .ffn_of_model = 4};
 
-/// Lists of types, each with how often it comes: [[["global", "local"], 12]].
+/// Reads lists of types, each with a count: [[["global", "local"], 12]].
 std::vector<bool> local_layers(ConfigReader& keys, int64_t n_layers) {
   static const nlohmann::json kUsualTypes = nlohmann::json::parse(R"([[["global", "local"], 12]])");
   const nlohmann::json* types = keys.find("attention_types");

@@ -1,5 +1,5 @@
-// GPT-NeoX and Pythia (arXiv 2204.06745, 2304.01373): attention and MLP side by side, each after a norm of its own;
-// queries, keys and values are fused head by head; rotary embedding of a part of each head.
+// GPT-NeoX and Pythia (arXiv 2204.06745, 2304.01373): attention and MLP are parallel, each after its own norm. Queries,
+// keys and values are fused head by head. The rotary embedding rotates a part of each head.
 #include "families/config_reader.h"
 #include "families/family_list.h"
 #include "families/rope_reader.h"
@@ -30,7 +30,7 @@ constexpr WeightRow kNeoxRows[] = {{kEmbedding, "gpt_neox.embed_in.weight"},
                                    {kDown, "gpt_neox.layers.{}.mlp.dense_4h_to_h.weight"},
                                    {kDownBias, "gpt_neox.layers.{}.mlp.dense_4h_to_h.bias"}};
 
-/// rope_theta counts within rope_parameters alone, as in transformers.
+/// As in transformers, rope_theta counts only inside rope_parameters.
 RopeConfig read_neox_rope(ConfigReader& keys, const ModelConfig& config) {
   const RopeDefaults defaults{.theta = keys.above_zero("rotary_emb_base", 1e4),
                               .share = keys.share("rotary_pct", 0.25)};

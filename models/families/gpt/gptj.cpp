@@ -1,5 +1,5 @@
-// GPT-J (Wang & Komatsuzaki 2021): attention and MLP side by side after one norm, rotary embedding of adjacent pairs,
-// a head with a bias.
+// GPT-J (Wang & Komatsuzaki 2021): attention and MLP are parallel after one norm; a rotary embedding of adjacent pairs;
+// an output head with a bias.
 #include "families/config_reader.h"
 #include "families/family_list.h"
 #include "families/rows.h"
@@ -23,7 +23,7 @@ constexpr WeightRow kGptjRows[] = {{kEmbedding, "transformer.wte.weight"},
                                    {kDown, "transformer.h.{}.mlp.fc_out.weight"},
                                    {kDownBias, "transformer.h.{}.mlp.fc_out.bias"}};
 
-constexpr int64_t kUsualTurned = 64;  // of transformers, whatever a head's size is
+constexpr int64_t kUsualTurned = 64;  // the default in transformers, for any head size
 
 void read_gptj(ConfigReader& keys, ModelConfig& config) {
   read_sizes(keys, config, kGptSizes);

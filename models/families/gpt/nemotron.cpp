@@ -1,5 +1,5 @@
-// Nemotron-4 and Minitron (arXiv 2402.16819, 2407.14679): LayerNorm by 1 + w, a squared ReLU without a gate, a rotary
-// embedding of half of each head.
+// Nemotron-4 and Minitron (arXiv 2402.16819, 2407.14679): LayerNorm with factor 1 + w, a squared ReLU without a gate, a
+// rotary embedding of half of each head.
 #include "families/config_reader.h"
 #include "families/family_list.h"
 #include "families/rope_reader.h"
@@ -46,7 +46,7 @@ constinit const Family nemotron = {.name = "Nemotron",
                                    .ignored_tensors = kLlamaIgnoredTensors,
                                    .read = read_nemotron};
 
-/// Jais 2 (2025): usual LayerNorm, whole heads, biases.
+/// Jais 2 (2025): the usual LayerNorm, a rotary embedding of whole heads, biases.
 constinit const Family jais2 = {.name = "Jais 2",
                                 .architectures = {"Jais2ForCausalLM"},
                                 .model_types = {"jais2"},

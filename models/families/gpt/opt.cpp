@@ -1,5 +1,5 @@
-// OPT (arXiv 2205.01068): learned positions from the table's third row on, LayerNorm before the blocks, ReLU; and
-// BioGPT (arXiv 2210.10341), which has the same block, GELU and scaled embeddings.
+// OPT (arXiv 2205.01068): learned positions that begin in the table's third row, LayerNorm before the blocks, ReLU.
+// BioGPT (arXiv 2210.10341) has the same block with GELU and scaled embeddings.
 #include <cmath>
 
 #include "families/config_reader.h"
@@ -52,7 +52,7 @@ constexpr WeightRow kBioGptRows[] = {{kEmbedding, "biogpt.embed_tokens.weight"},
                                      {kDown, "biogpt.layers.{}.fc2.weight"},
                                      {kDownBias, "biogpt.layers.{}.fc2.bias"}};
 
-constexpr int64_t kRowsBefore = 2;  // of the table of positions
+constexpr int64_t kRowsBefore = 2;  // unused rows of the table of positions
 
 void read_opt_block(ConfigReader& keys, ModelConfig& config) {
   config.norm = NormKind::kLayer;
@@ -63,7 +63,7 @@ void read_opt_block(ConfigReader& keys, ModelConfig& config) {
   config.tied_embeddings = keys.flag_or_true("tie_word_embeddings");
 }
 
-/// OPT-350M alone has norms behind its blocks and narrower embeddings.
+/// Only OPT-350M has norms after its blocks, and narrower embeddings.
 void read_opt(ConfigReader& keys, ModelConfig& config) {
   read_sizes(keys, config, {.ffn = "ffn_dim"});
   read_opt_block(keys, config);

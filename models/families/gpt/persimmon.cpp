@@ -1,4 +1,4 @@
-// Persimmon (Adept 2023): LayerNorm, also of queries and keys by head, a squared ReLU without a gate, biases.
+// Persimmon (Adept 2023): LayerNorm, also for each head of queries and keys, a squared ReLU without a gate, biases.
 #include "families/config_reader.h"
 #include "families/family_list.h"
 #include "families/rope_reader.h"

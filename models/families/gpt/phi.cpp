@@ -1,5 +1,5 @@
-// Phi-1, 1.5 and 2 (arXiv 2306.11644, 2309.05463): attention and MLP side by side after one norm, a rotary embedding of
-// a part of each head, biases everywhere.
+// Phi-1, 1.5 and 2 (arXiv 2306.11644, 2309.05463): attention and MLP are parallel after one norm; a rotary embedding of
+// a part of each head; biases everywhere.
 #include "families/config_reader.h"
 #include "families/family_list.h"
 #include "families/rope_reader.h"

@@ -21,7 +21,7 @@ void read_stablelm(ConfigReader& keys, ModelConfig& config) {
   config.rope = read_rope(keys, config, {.share = keys.share("partial_rotary_factor", 0.25)});
   config.qkv_bias = keys.flag("use_qkv_bias");
   config.activation = read_activation(keys, "hidden_act", "silu");
-  for (const std::string_view key : {"qk_layernorm", "use_parallel_residual"})  // StableLM 2 12B
+  for (const std::string_view key : {"qk_layernorm", "use_parallel_residual"})  // only StableLM 2 12B has these
     if (keys.flag(key)) keys.problem(key, "false: the other is not supported");
 }
 

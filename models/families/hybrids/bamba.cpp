@@ -1,5 +1,5 @@
-// Bamba (IBM 2024): Mamba-2's mixers, and attention with half of each head turned in few layers. Falcon-H1 (TII, arXiv
-// 2507.22448): both in each layer, beside each other, with multipliers of nearly everything.
+// Bamba (IBM 2024): Mamba-2's mixers; a few layers have attention, with a rotary embedding of half of each head.
+// Falcon-H1 (TII, arXiv 2507.22448): each layer has both in parallel, with multipliers for nearly everything.
 #include "families/config_reader.h"
 #include "families/family_list.h"
 #include "families/rope_reader.h"
@@ -26,7 +26,7 @@ void read_bamba(ConfigReader& keys, ModelConfig& config) {
     mixer.layers[static_cast<size_t>(layer)] = false;
 }
 
-/// Reads `count` multipliers; all are 1 where the key is left out.
+/// Reads `count` multipliers. All are 1 if the key is absent.
 std::vector<double> multipliers(ConfigReader& keys, std::string_view key, int64_t count) {
   std::vector<double> factors = keys.has(key) ? keys.numbers(key, count) : std::vector<double>();
   factors.resize(static_cast<size_t>(count), 1);

@@ -1,5 +1,5 @@
-// Jamba (AI21, arXiv 2403.19887): Mamba-1's mixers with norms of their own, attention without positions in few layers,
-// and experts in every other layer, or nowhere.
+// Jamba (AI21, arXiv 2403.19887): Mamba-1's mixers with additional norms, attention without positions in a few layers,
+// and experts in every other layer or in none.
 #include <nlohmann/json.hpp>
 
 #include "families/config_reader.h"
@@ -34,7 +34,7 @@ constexpr WeightRow kJambaExperts[] = {{kRouter, "model.layers.{}.feed_forward.r
                                        {kUp, "model.layers.{}.feed_forward.experts.gate_up_proj", Layout::kByExpert},
                                        {kDown, "model.layers.{}.feed_forward.experts.down_proj", Layout::kByExpert}};
 
-/// Which layers have something: one of each `period`, the first at `offset`.
+/// Returns which layers have something: one in each `period`, the first at `offset`.
 std::vector<bool> layers_in_turn(ConfigReader& keys, int64_t n_layers, const std::string& what, int64_t default_period,
                                  int64_t default_offset) {
   const std::string offset_key = what + "_layer_offset";

@@ -1,5 +1,5 @@
 // LFM2 (Liquid AI 2025): gated short convolutions in most layers, attention with normed heads in the others. LFM2-MoE
-// has experts in all layers but the first ones, chosen as DeepSeek-V3's are.
+// has experts in all layers except the first ones, chosen as in DeepSeek-V3.
 #include "families/config_reader.h"
 #include "families/expert_rows.h"
 #include "families/family_list.h"
@@ -38,7 +38,7 @@ constexpr WeightRow kLfm2Experts[] = {{kRouter, "model.layers.{}.feed_forward.ga
                                       {kUp, "model.layers.{}.feed_forward.experts.gate_up_proj", Layout::kByExpert},
                                       {kDown, "model.layers.{}.feed_forward.experts.down_proj", Layout::kByExpert}};
 
-/// The number that the file has, or the two thirds of it that training took, rounded up to a multiple.
+/// Returns the file's number, or the two thirds of it that training used, rounded up to a multiple.
 int64_t adjusted_ffn(ConfigReader& keys, int64_t d_ffn) {
   const double factor = keys.above_zero("block_ffn_dim_multiplier", 1);
   const int64_t multiple = keys.positive("block_multiple_of", 256);
@@ -96,7 +96,7 @@ constexpr KeyList short_convolution_keys(std::initializer_list<std::string_view>
       llama_keys({"norm_eps", "layer_types", "full_attn_idxs", "conv_bias", "conv_L_cache", "tie_embedding"}), more);
 }
 
-/// What files have of training, and of sizes that others give.
+/// Keys about training, and about sizes that other keys also give.
 constexpr KeyList kOtherLfm2Keys = {"block_dim",
                                     "block_mlp_init_scale",
                                     "block_norm_eps",

@@ -1,5 +1,5 @@
-// Nemotron-H and Nemotron 3 (NVIDIA, arXiv 2504.03624): a layer is one of a mixer of Mamba-2's, attention without
-// positions, an MLP, or experts beside an MLP; its norm is before it. MLPs have a squared ReLU and no gate.
+// Nemotron-H and Nemotron 3 (NVIDIA, arXiv 2504.03624): each layer is one of these: a Mamba-2 mixer, attention without
+// positions, an MLP, or experts beside an MLP, with a norm before it. MLPs have a squared ReLU and no gate.
 #include <algorithm>
 
 #include "families/config_reader.h"
@@ -50,7 +50,8 @@ constexpr WeightRow kNemotronRows[] = {{kEmbedding, "model.embeddings.weight"},
                                        {kSharedUp, "model.layers.{}.mixer.shared_experts.up_proj.weight"},
                                        {kSharedDown, "model.layers.{}.mixer.shared_experts.down_proj.weight"}};
 
-/// What each layer is, as transformers 5 names it: `layers_block_type`, or a letter for each layer.
+/// Returns the type of each layer, in transformers 5's names: from `layers_block_type`, or from a letter for each
+/// layer.
 std::vector<std::string> nemotron_layers(ConfigReader& keys) {
   std::vector<std::string> parts = keys.texts("layers_block_type");
   for (std::string& part : parts)
@@ -65,7 +66,7 @@ std::vector<std::string> nemotron_layers(ConfigReader& keys) {
   return parts;
 }
 
-/// Reads how many layers there are, and what each is; whether there are experts.
+/// Reads the number of layers and their types. Returns whether there are experts.
 bool read_nemotron_layers(ConfigReader& keys, ModelConfig& config) {
   const std::vector<std::string> parts = nemotron_layers(keys);
   const char* key = keys.has("layers_block_type") ? "layers_block_type" : "hybrid_override_pattern";
@@ -103,7 +104,7 @@ void read_nemotron_mixers(ConfigReader& keys, ModelConfig& config) {
 
 void read_nemotron_h(ConfigReader& keys, ModelConfig& config) {
   const bool has_experts = read_nemotron_layers(keys, config);
-  const int64_t head_dim = keys.size("attention_head_dim", kMostHeads, 128);  // head_dim's name in older files
+  const int64_t head_dim = keys.size("attention_head_dim", kMostHeads, 128);  // the name of head_dim in older files
   read_grouped_sizes(keys, config,
                      {.layers = {},
                       .default_positions = 4096,

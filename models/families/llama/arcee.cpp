@@ -1,4 +1,4 @@
-// Arcee Foundation Models (2025): Llama's attention, a squared ReLU without a gate.
+// Arcee Foundation Models (2025): Llama's attention, an MLP with a squared ReLU and without a gate.
 #include "families/config_reader.h"
 #include "families/family_list.h"
 #include "families/rope_reader.h"

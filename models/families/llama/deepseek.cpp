@@ -1,5 +1,5 @@
-// DeepSeek-V2 (arXiv 2405.04434) and V3 (arXiv 2412.19437): latent attention, experts in groups, an MLP beside them.
-// GLM-4.7-Flash has V3's block.
+// DeepSeek-V2 (arXiv 2405.04434) and V3 (arXiv 2412.19437): latent attention, experts in groups, and an MLP beside
+// them. GLM-4.7-Flash has V3's block.
 #include "families/config_reader.h"
 #include "families/expert_rows.h"
 #include "families/family_list.h"
@@ -10,7 +10,7 @@
 namespace lancet {
 namespace {
 
-/// Keys that have one value in all files of these families.
+/// Checks keys that have the same value in all files of these families.
 void check_fixed(ConfigReader& keys, const std::string& score) {
   if (keys.text("scoring_func", score) != score) keys.problem("scoring_func", score);
   if (keys.positive("moe_layer_freq", 1) != 1 && !keys.is_wrong("moe_layer_freq")) keys.problem("moe_layer_freq", "1");
@@ -29,7 +29,7 @@ void read_deepseek_v2(ConfigReader& keys, ModelConfig& config) {
   if (method == "greedy") config.experts.groups = config.experts.groups_chosen = 1;
   read_first_dense(keys, config, 0);
   check_fixed(keys, "softmax");
-  // versions of the model's code do not agree on what follows from these
+  // versions of the model's code treat these differently
   for (const std::string_view key : {"norm_topk_prob", "mlp_bias"})
     if (keys.flag(key)) keys.problem(key, "false, as published models of this family have it");
 }
@@ -44,7 +44,7 @@ void read_deepseek_v3(ConfigReader& keys, ModelConfig& config) {
   check_fixed(keys, "sigmoid");
 }
 
-/// "dense" or "sparse" for each layer; without the key, all but the first have experts.
+/// Reads "dense" or "sparse" for each layer. If the key is absent, all layers except the first have experts.
 void read_layers_with_experts(ConfigReader& keys, ModelConfig& config) {
   const std::vector<std::string> types = keys.texts("mlp_layer_types");
   if (types.empty()) return read_first_dense(keys, config, 1);
@@ -85,7 +85,7 @@ constinit const Family deepseek_v3 = {
     .harmless_keys = {"aux_loss_alpha", "seq_aux", "ep_size", "output_router_logits", "router_aux_loss_coef",
                       "num_nextn_predict_layers", "num_mtp_layers"},
     .weights = rows_of({kLlamaOutside, kLatentBlock, kLlamaMlp, kQwenExperts, kRouterCorrection, kSharedExperts}),
-    .ignored_tensors = {"model.layers.61.*"},  // a layer that predicts one token more
+    .ignored_tensors = {"model.layers.61.*"},  // a layer that predicts one more token
     .read = read_deepseek_v3};
 
 constinit const Family glm4_moe_lite = {
@@ -95,7 +95,7 @@ constinit const Family glm4_moe_lite = {
     .understood_keys = corrected_expert_keys(latent_keys({"first_k_dense_replace", "mlp_layer_types", "topk_method"})),
     .harmless_keys = {"num_nextn_predict_layers", "num_mtp_layers", "output_router_logits", "router_aux_loss_coef"},
     .weights = rows_of({kLlamaOutside, kLatentBlock, kLlamaMlp, kQwenExperts, kRouterCorrection, kSharedExperts}),
-    .ignored_tensors = {"model.layers.47.*"},  // likewise
+    .ignored_tensors = {"model.layers.47.*"},  // a layer that predicts one more token
     .read = read_glm4_moe_lite};
 
 }  // namespace lancet

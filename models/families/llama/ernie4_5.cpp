@@ -1,5 +1,5 @@
-// ERNIE 4.5 (Baidu 2025): Llama's block; pairs of adjacent numbers turn. Dense, or with experts that are chosen by
-// scores with a bias, and an MLP beside them.
+// ERNIE 4.5 (Baidu 2025): Llama's block with a rotary embedding of adjacent pairs. It is dense, or has experts that are
+// chosen by scores with a bias, and an MLP beside them.
 #include "families/config_reader.h"
 #include "families/expert_rows.h"
 #include "families/family_list.h"
@@ -20,7 +20,7 @@ void read_ernie4_5(ConfigReader& keys, ModelConfig& config) {
   config.tied_embeddings = keys.flag_or_true("tie_word_embeddings");
 }
 
-/// Every moe_layer_interval-th layer from the first to the last that are named; -1: the model's last.
+/// Every moe_layer_interval-th layer from the first to the last given one has experts; -1 means the model's last layer.
 std::vector<bool> layers_with_experts_of_ernie(ConfigReader& keys, int64_t n_layers) {
   const auto first = static_cast<int64_t>(keys.number("moe_layer_start_index", 1));
   const auto last = static_cast<int64_t>(keys.number("moe_layer_end_index", -1));

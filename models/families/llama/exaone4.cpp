@@ -1,5 +1,5 @@
-// EXAONE 4 (arXiv 2507.11407): norms behind the blocks alone, normed queries and keys; where some layers have a window,
-// the others turn nothing.
+// EXAONE 4 (arXiv 2507.11407): norms only after the blocks; normed queries and keys. If some layers have a window, the
+// others have no rotary embedding.
 #include "families/config_reader.h"
 #include "families/family_list.h"
 #include "families/rows.h"

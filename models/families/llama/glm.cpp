@@ -1,6 +1,6 @@
-// GLM-4 9B (arXiv 2406.12793) and GLM-4-0414, which has norms behind the blocks too: a rotary embedding of adjacent
-// pairs of a part of each head, fused gate and up. GLM-4.5 and 4.6 (arXiv 2508.06471) have Llama's block, with experts
-// in all but the first layers.
+// GLM-4 9B (arXiv 2406.12793) and GLM-4-0414, which also has norms after the blocks: a rotary embedding of adjacent
+// pairs in a part of each head, fused gate and up. GLM-4.5 and 4.6 (arXiv 2508.06471) have Llama's block, with experts
+// in all layers except the first ones.
 #include "families/config_reader.h"
 #include "families/expert_rows.h"
 #include "families/family_list.h"
@@ -47,7 +47,7 @@ constinit const Family glm4_moe = {
     .understood_keys = corrected_expert_keys(llama_keys({"attention_bias", "use_qk_norm", "first_k_dense_replace"})),
     .harmless_keys = {"num_nextn_predict_layers", "num_mtp_layers", "router_aux_loss_coef", "output_router_logits"},
     .weights = rows_of({llama_rows(kHeadNorms), kQwenExperts, kRouterCorrection, kSharedExperts}),
-    .ignored_tensors = {"model.layers.92.*", "model.layers.46.*"},  // a layer that predicts one token more
+    .ignored_tensors = {"model.layers.92.*", "model.layers.46.*"},  // a layer that predicts one more token
     .read = read_glm4_moe};
 
 constinit const Family glm = {.name = "GLM-4",

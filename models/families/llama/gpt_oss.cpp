@@ -1,5 +1,5 @@
-// gpt-oss (OpenAI 2025): experts with biases and cut gates, all of a layer in one tensor; windows in every other layer;
-// scores that take weight and have no value (sinks).
+// gpt-oss (OpenAI 2025): experts with biases and clamped gates, all experts of a layer in one tensor; windows in every
+// other layer; additional scores without a value, which take a part of the attention weight (sinks).
 #include "families/config_reader.h"
 #include "families/family_list.h"
 #include "families/rows.h"
@@ -48,7 +48,7 @@ constinit const Family gpt_oss = {
     .model_types = {"gpt_oss"},
     .understood_keys = llama_keys({"attention_bias", "sliding_window", "layer_types", "swiglu_alpha", "swiglu_limit",
                                    "num_local_experts", "num_experts_per_tok"}),
-    // experts_per_token and initial_context_length say again what other keys do
+    // experts_per_token and initial_context_length repeat other keys
     .harmless_keys = {"router_aux_loss_coef", "output_router_logits", "experts_per_token", "initial_context_length"},
     .weights = rows_of({llama_rows(kSinkRows), kExpertRows}),
     .ignored_tensors = kLlamaIgnoredTensors,

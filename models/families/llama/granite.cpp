@@ -1,6 +1,6 @@
-// Granite (IBM 2024): Llama's block with four multipliers: of embeddings, scores, what blocks add, and logits. Also
-// with experts in the place of MLPs, all of a layer in one tensor. Granite 4 (2025) has Mamba-2's mixers in most
-// layers, and an MLP beside the experts, or alone.
+// Granite (IBM 2024): Llama's block with four multipliers: for embeddings, for scores, for the outputs of blocks, and
+// for logits. Some models have experts instead of MLPs, all experts of a layer in one tensor. Granite 4 (2025) has
+// Mamba-2 mixers in most layers, and an MLP beside the experts, or only the MLP.
 #include "families/config_reader.h"
 #include "families/family_list.h"
 #include "families/hybrid_rows.h"
@@ -15,7 +15,8 @@ constexpr WeightRow kGraniteExperts[] = {{kRouter, "model.layers.{}.block_sparse
                                          {kGate, "model.layers.{}.block_sparse_moe.input_linear.weight", kOfExperts},
                                          {kUp, "model.layers.{}.block_sparse_moe.input_linear.weight", kOfExperts},
                                          {kDown, "model.layers.{}.block_sparse_moe.output_linear.weight", kOfExperts},
-                                         // as llm-compressor writes it, and vLLM and SGLang read it, where quantised
+                                         // the form that llm-compressor writes for quantised models, and that vLLM and
+                                         // SGLang read
                                          {kGate, "model.layers.{}.block_sparse_moe.experts.{}.gate_proj.weight"},
                                          {kUp, "model.layers.{}.block_sparse_moe.experts.{}.up_proj.weight"},
                                          {kDown, "model.layers.{}.block_sparse_moe.experts.{}.down_proj.weight"}};
@@ -46,7 +47,7 @@ void read_granite_moe(ConfigReader& keys, ModelConfig& config) {
   config.experts.layers.assign(static_cast<size_t>(config.n_layers), true);
 }
 
-/// intermediate_size is an expert's, shared_intermediate_size that of the MLP that all tokens go through.
+/// intermediate_size is that of an expert, shared_intermediate_size that of the MLP through which all tokens go.
 void read_granite_hybrid(ConfigReader& keys, ModelConfig& config) {
   read_granite(keys, config);
   const int64_t d_expert = config.d_ffn;

@@ -1,4 +1,4 @@
-// Helium (Kyutai 2025): Llama's block; pairs of adjacent numbers turn.
+// Helium (Kyutai 2025): Llama's block with a rotary embedding of adjacent pairs.
 #include "families/config_reader.h"
 #include "families/family_list.h"
 #include "families/rows.h"

@@ -1,4 +1,4 @@
-// HunYuan, dense (Tencent 2025): queries and keys are normed by head after they are turned.
+// HunYuan, dense (Tencent 2025): each head of queries and keys is normed after the rotary embedding.
 #include <cmath>
 
 #include "families/config_reader.h"
@@ -12,7 +12,7 @@ namespace {
 constexpr WeightRow kHunyuanNorms[] = {{kQueryNorm, "model.layers.{}.self_attn.query_layernorm.weight"},
                                        {kKeyNorm, "model.layers.{}.self_attn.key_layernorm.weight"}};
 
-/// "dynamic" with an alpha stretches the base alone, once for all.
+/// "dynamic" with an alpha only changes the base, once for all texts.
 RopeConfig read_hunyuan_rope(ConfigReader& keys, const ModelConfig& config) {
   for (const std::string_view key : {"rope_parameters", "rope_scaling"}) {
     std::optional<ConfigReader> object = keys.object(key);

@@ -1,4 +1,4 @@
-// HyperCLOVA X SEED (Naver 2025): Granite's multipliers, with norms behind the blocks too.
+// HyperCLOVA X SEED (Naver 2025): Granite's multipliers, and norms also after the blocks.
 #include "families/config_reader.h"
 #include "families/family_list.h"
 #include "families/rows.h"

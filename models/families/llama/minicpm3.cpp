@@ -1,5 +1,5 @@
-// MiniCPM3 (OpenBMB 2024): latent attention before dense MLPs, with multipliers of embeddings, blocks and logits.
-// Youtu-LLM (Tencent 2025) has the block without them.
+// MiniCPM3 (OpenBMB 2024): latent attention and dense MLPs, with multipliers for embeddings, blocks and logits.
+// Youtu-LLM (Tencent 2025) has this block without multipliers.
 #include <cmath>
 
 #include "families/config_reader.h"

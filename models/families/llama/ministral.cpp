@@ -1,4 +1,4 @@
-// Ministral (2025): Mistral with a window in some layers; and Ministral 3, whose queries grow with their positions.
+// Ministral (2025): Mistral with a window in some layers. Ministral 3: its queries grow with their positions.
 #include "families/config_reader.h"
 #include "families/family_list.h"
 #include "families/rope_reader.h"

@@ -1,4 +1,4 @@
-// Mistral 7B v0.1 to v0.3, Nemo, Small (arXiv 2310.06825): Llama's block, all layers with a window in v0.1.
+// Mistral 7B v0.1 to v0.3, Nemo, Small (arXiv 2310.06825): Llama's block; in v0.1 all layers have a window.
 #include "families/config_reader.h"
 #include "families/family_list.h"
 #include "families/rows.h"

@@ -1,4 +1,4 @@
-// Mixtral (arXiv 2401.04088): Mistral with experts in the place of MLPs.
+// Mixtral (arXiv 2401.04088): Mistral with experts instead of MLPs.
 #include "families/config_reader.h"
 #include "families/expert_rows.h"
 #include "families/family_list.h"

@@ -1,5 +1,5 @@
-// nanochat (Karpathy 2025): norms without weights, also of embeddings and of turned queries and keys, which turn
-// backwards; a squared ReLU without a gate, capped logits.
+// nanochat (Karpathy 2025): norms without weights, also for embeddings and for rotated queries and keys, whose rotary
+// embedding has the opposite direction; a squared ReLU without a gate; capped logits.
 #include "families/config_reader.h"
 #include "families/family_list.h"
 #include "families/rows.h"

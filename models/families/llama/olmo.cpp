@@ -1,4 +1,4 @@
-// OLMo 1 (arXiv 2402.00838): norms without weights; queries, keys and values may be cut.
+// OLMo 1 (arXiv 2402.00838): norms without weights; queries, keys and values may be clamped.
 #include "families/config_reader.h"
 #include "families/family_list.h"
 #include "families/rope_reader.h"

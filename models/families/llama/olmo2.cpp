@@ -1,6 +1,6 @@
-// OLMo 2 (arXiv 2501.00656): norms after attention and after the MLP, none before them; queries and keys are normed
-// over all heads. OLMo 3 (2025) has a window in three of four layers, which have a rotary embedding of their own. OLMoE
-// (arXiv 2409.02060) has experts, and the usual norms before.
+// OLMo 2 (arXiv 2501.00656): norms after attention and after the MLP, but not before them; queries and keys are normed
+// over all heads together. OLMo 3 (2025) has a window in three of four layers, and these layers have their own rotary
+// embedding. OLMoE (arXiv 2409.02060) has experts, and the usual norms before the blocks.
 #include "families/config_reader.h"
 #include "families/expert_rows.h"
 #include "families/family_list.h"
@@ -20,7 +20,7 @@ void read_olmo2(ConfigReader& keys, ModelConfig& config) {
   config.qkv_bias = config.attention_out_bias = keys.flag("attention_bias");
 }
 
-/// transformers 4: what is scaled is the embedding of layers without a window, and both have the usual base.
+/// transformers 4: scaling applies to layers without a window; both kinds of layers have the usual base.
 void read_olmo3_rope(ConfigReader& keys, ModelConfig& config) {
   const RopeDefaults usual{.theta = 5e5};
   if (std::optional<ConfigReader> parameters = keys.object("rope_parameters"))

@@ -1,4 +1,4 @@
-// Phi-3.5-MoE (arXiv 2404.14219): LayerNorms, and experts that are chosen and weighed one by one.
+// Phi-3.5-MoE (arXiv 2404.14219): LayerNorms, and experts that are chosen and weighted one after another.
 #include "families/config_reader.h"
 #include "families/expert_rows.h"
 #include "families/family_list.h"
@@ -14,7 +14,7 @@ constexpr WeightRow kNormsWithBias[] = {{kAttnNorm, "model.layers.{}.input_layer
                                         {kMlpNorm, "model.layers.{}.post_attention_layernorm.weight"},
                                         {kMlpNormBias, "model.layers.{}.post_attention_layernorm.bias"}};
 
-/// LongRoPE whose cosines and sines have a factor of their own, of short texts and of long ones.
+/// Reads LongRoPE with separate factors of cosines and sines for short and for long texts.
 RopeConfig read_phimoe_rope(ConfigReader& keys, const ModelConfig& config) {
   RopeConfig rope = read_rope(keys, config, {.theta = 1e6, .other_keys = {"short_mscale", "long_mscale"}});
   if (rope.scaling == RopeConfig::Scaling::kNone) return rope;

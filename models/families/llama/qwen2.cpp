@@ -1,5 +1,5 @@
-// Qwen2 and Qwen2.5 (arXiv 2407.10671, 2412.15115): Llama's block with biases of queries, keys and values, which no key
-// of config.json says.
+// Qwen2 and Qwen2.5 (arXiv 2407.10671, 2412.15115): Llama's block with biases for queries, keys and values, which no
+// key of config.json mentions.
 #include "families/config_reader.h"
 #include "families/family_list.h"
 #include "families/rows.h"

@@ -1,4 +1,4 @@
-// Qwen3, dense (arXiv 2505.09388): queries and keys are normed by head.
+// Qwen3, dense (arXiv 2505.09388): each head of queries and keys is normed.
 #include "families/config_reader.h"
 #include "families/family_list.h"
 #include "families/rows.h"

@@ -1,5 +1,5 @@
-// Qwen3.5 (Alibaba 2026): three layers with a gated delta rule for each with attention, whose results are gated. Dense,
-// or with experts and one that all tokens go through.
+// Qwen3.5 (Alibaba 2026): three layers with a gated delta rule for each layer with attention, whose results are gated.
+// It is dense, or has experts and an MLP through which all tokens go.
 #include "families/config_reader.h"
 #include "families/expert_rows.h"
 #include "families/family_list.h"
@@ -18,7 +18,7 @@ constexpr WeightRow kProjections[] = {{kMixerQuery, "model.layers.{}.linear_attn
                                       {kMixerDecay, "model.layers.{}.linear_attn.in_proj_a.weight"}};
 
 void read_qwen3_5(ConfigReader& keys, ModelConfig& config) {
-  // Published files of multi-modal models leave out what are defaults of the family.
+  // Published files of multi-modal models leave out values that are defaults of the family.
   read_grouped_sizes(keys, config,
                      {.default_positions = 32768, .default_heads = 16, .default_kv_heads = 4, .default_head_dim = 256});
   read_hybrid_fields(keys, config);
@@ -41,7 +41,7 @@ void read_qwen3_5_moe(ConfigReader& keys, ModelConfig& config) {
   read_switched_expert(keys, config, 512);
 }
 
-/// Keys of the vision part, of more tokens predicted at once, and of training.
+/// Keys of the vision part, of the prediction of several tokens at once, and of training.
 constexpr KeyList kOtherQwenKeys = {"vision_config",
                                     "image_token_id",
                                     "video_token_id",

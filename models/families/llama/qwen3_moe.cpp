@@ -1,5 +1,5 @@
-// Qwen3 with experts in the place of MLPs (arXiv 2505.09388). Qwen2-MoE (2024), and Qwen3-Next (2025), a hybrid, have
-// one more that all tokens go through.
+// Qwen3 with experts instead of MLPs (arXiv 2505.09388). Qwen2-MoE (2024) and the hybrid Qwen3-Next (2025) also have an
+// MLP through which all tokens go.
 #include "families/config_reader.h"
 #include "families/expert_rows.h"
 #include "families/family_list.h"

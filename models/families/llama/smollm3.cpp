@@ -1,4 +1,4 @@
-// SmolLM3 (Hugging Face 2025): Llama's block; every fourth layer turns neither queries nor keys.
+// SmolLM3 (Hugging Face 2025): Llama's block; every fourth layer has no rotary embedding.
 #include "families/config_reader.h"
 #include "families/family_list.h"
 #include "families/rows.h"
@@ -6,7 +6,7 @@
 namespace lancet {
 namespace {
 
-/// A number for each layer: 1 where it turns.
+/// Reads a number for each layer: 1 if it has a rotary embedding.
 void read_rotary_layers(ConfigReader& keys, ModelConfig& config) {
   const std::vector<int64_t> listed = keys.indices("no_rope_layers", 2);
   const int64_t interval = keys.positive("no_rope_layer_interval", 4);

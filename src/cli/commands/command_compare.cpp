@@ -18,7 +18,7 @@
 namespace lancet::cli {
 namespace {
 
-/// "86 of 100"; of several seeds all edits together.
+/// Returns "86 of 100"; with several seeds the edits of all are counted together.
 std::string success_cell(std::span<const ComparedRun> runs) {
   size_t successes = 0, measured = 0;
   for (const ComparedRun& run : runs) {
@@ -28,7 +28,7 @@ std::string success_cell(std::span<const ComparedRun> runs) {
   return measured == 0 ? "n/a" : cat(successes, " of ", measured);
 }
 
-/// "98.2", of several seeds "98.2 ± 0.4".
+/// Returns "98.2", with several seeds "98.2 ± 0.4".
 std::string figure_cell(const MetricRow& row, const SeedFigure& figure) {
   return figure.deviation ? cat(metric_text(row, figure.mean), " ± ", metric_text(row, figure.deviation))
                           : metric_text(row, figure.mean);
@@ -49,8 +49,8 @@ std::string peaks_cell(std::span<const ComparedRun> runs) {
   return peaks_text(peaks);
 }
 
-/// A row for each method: how many edits took, its shares, and what the edits cost. `shares`: of a method that came to
-/// its end.
+/// Returns a row for each method: how many edits succeeded, its shares, and what the edits cost. `shares`: metrics of a
+/// method that finished.
 std::string methods_text(const CompareReport& report, const CompareConfig& config, const std::string& title,
                          MetricMeans ComparedRun::*shares) {
   std::vector<std::string> head{title, "success"}, before{"before", ""};
@@ -99,7 +99,7 @@ std::string comparison_text(const CompareReport& report, const CompareConfig& co
   return out;
 }
 
-/// A row for each published figure, what was found here, and how far that lies from it.
+/// Returns a row for each published figure: the measured one, and their difference.
 std::string expected_text(const CompareReport& report, const CompareConfig& config) {
   std::vector<std::vector<std::string>> rows{{"expected, %", "metric", "published", "here", "distance"}};
   for (const ExpectedFigure& each : beside_published(report, config)) {
@@ -170,16 +170,18 @@ void add_compare(CLI::App& app, Action& action) {
   auto ranks = std::make_shared<RankArguments>();
   auto expects = std::make_shared<bool>(false);
   CLI::App& command = add_command(app, "compare",
-                                  "Edit the same requests by several methods and measure each; writes no model.\n"
-                                  "Each method's row is printed and kept when it is done: the same command goes on "
-                                  "after a stop.\n"
+                                  "Edit the same requests with several methods and measure each; writes no model.\n"
+                                  "The row of each method is printed and kept when it is done. After a stop, the same "
+                                  "command continues.\n"
                                   "  lancet compare job.yaml --methods memit,alphaedit");
   add_job(command, *arguments);
-  add_option(command, "--methods", arguments->compared,
-             "Labels of the job's compare: sections, or names of methods; default: all sections, or without any the "
-             "job's method, memit, alphaedit and rome")
+  add_option(
+      command, "--methods", arguments->compared,
+      "Labels of the job's section compare, or names of methods; default: all labels, or without that section the "
+      "job's method, memit, alphaedit and rome")
       .separated_by(',');
-  command.add_flag("--expect", *expects, "Show the job's expect:, published figures, beside those that were found");
+  command.add_flag("--expect", *expects,
+                   "Show the published results of the job's section expect beside the measured ones");
   add_output_options(command, *output);
   add_rank_options(command, *ranks);
   on_choice(command, action, [=] {

@@ -11,7 +11,7 @@ namespace {
 
 constexpr const char* kNoDevices = "none";
 
-/// The job's findings; a job that cannot be read is one.
+/// Returns the findings about the job. If the job cannot be read, that is the finding.
 std::vector<Finding> job_findings(const JobArguments& arguments, MachineFacts& facts) {
   if (arguments.file.empty()) {
     if (!arguments.overrides.empty()) throw ConfigError("--set: expected a job file beside it");
@@ -24,7 +24,7 @@ std::vector<Finding> job_findings(const JobArguments& arguments, MachineFacts& f
   }
 }
 
-/// One line for each finding, what to do below it.
+/// Returns a line for each finding, and below it what to do.
 std::string findings_text(const std::vector<Finding>& findings) {
   size_t width = 0;
   for (const Finding& finding : findings) width = std::max(width, finding.topic.size());
@@ -51,7 +51,7 @@ std::string conclusion(const std::vector<Finding>& findings) {
   return n(counts[2], "problem") + ", " + n(counts[1], "note");
 }
 
-/// The job's first problem counts first: it is what `lancet edit` would end with.
+/// The job's first problem decides the exit code, because `lancet edit` would end with it.
 ExitCode code_of(const std::vector<Finding>& of_job, const std::vector<Finding>& all) {
   for (const std::vector<Finding>* findings : {&of_job, &all})
     for (const Finding& finding : *findings)
@@ -59,10 +59,10 @@ ExitCode code_of(const std::vector<Finding>& of_job, const std::vector<Finding>&
   return ExitCode::kOk;
 }
 
-/// `devices`: which are checked one by one and together.
+/// `devices`: these are checked one by one and together.
 ExitCode run_doctor(const JobArguments& arguments, const std::string& devices, const Output& output) {
   begin(output);
-  std::optional<std::vector<at::Device>> checked;  // names that are wrong are told before any work
+  std::optional<std::vector<at::Device>> checked;  // wrong names are reported before any work
   if (devices != kNoDevices) checked = devices_to_check(devices);
   MachineFacts facts = collect_machine_facts();
   if (checked) facts.device_checks = check_devices(*checked);
@@ -85,14 +85,14 @@ void add_doctor(CLI::App& app, Action& action) {
   CLI::App& command =
       add_command(app, "doctor",
                   "Check this machine, and a job's model and folders, and say what to do.\n"
-                  "Exit code of a problem: 4 of this machine; of a job what lancet edit would end with.\n"
+                  "Exit code for a problem of this machine: 4; for a problem of the job: that of lancet edit.\n"
                   "  lancet doctor\n"
                   "  lancet doctor job.yaml\n"
                   "  lancet doctor --devices all");
   add_job_file(command, *arguments);
   add_option(command, "--devices", *devices,
-             "Also check what these compute, and copy to each other: all (every GPU), or names as in run.devices, "
-             "separated by commas")
+             "Also check that these devices compute and copy correctly: all (every GPU), none, or names as in "
+             "run.devices, separated by commas")
       .shows_default();
   add_output_options(command, *output);
   on_choice(command, action, [=] { return run_doctor(*arguments, *devices, *output); });

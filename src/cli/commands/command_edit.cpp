@@ -21,7 +21,7 @@ namespace {
 
 constexpr size_t kShownAnswers = 5, kShownFailures = 10, kShownWeights = 8;
 
-/// Returns the metrics as text; of several batches also what was measured right after each, where that was done.
+/// Returns the metrics as text. For several batches there is also what was measured right after each batch.
 std::string metrics_text(const EditReport& report) {
   const Tallies right_after = report.batches.size() > 1 ? report.right_after() : Tallies{};
   std::vector<std::string> head{"metric, %", "before", "after", "prompts"};
@@ -37,7 +37,7 @@ std::string metrics_text(const EditReport& report) {
   return rows.size() > 1 ? format_table(rows) : std::string();
 }
 
-/// What the model now says otherwise about a request's subject: texts in full, next tokens in one line.
+/// Returns what the model now says differently about a request's subject: texts in full, next tokens in one line.
 std::string subject_changes_text(const EditReport& report, size_t request) {
   std::string texts, tokens;
   size_t n_kept = 0, n_tokens = 0;
@@ -63,7 +63,8 @@ std::string subject_changes_text(const EditReport& report, size_t request) {
              " as before\n", texts, tokens.empty() ? "" : cat("      next token:", tokens, "\n"));
 }
 
-/// The first facts, before and after; beside each what else changed about its subject, once for a subject.
+/// Returns the answers to the first facts before and after, and what else changed about each subject, once for a
+/// subject.
 std::string answers_text(const EditReport& report) {
   std::string out;
   std::set<std::string_view> subjects;
@@ -81,7 +82,7 @@ std::string answers_text(const EditReport& report) {
   return out;
 }
 
-/// How many edits took, and of the first that did not why.
+/// Returns how many edits succeeded, and why the first failed ones did not.
 std::string verdicts_text(const EditReport& report) {
   const SuccessCount count = count_successes(report);
   std::string out = cat("  ", success_text(count), "\n");
@@ -100,7 +101,7 @@ std::string verdicts_text(const EditReport& report) {
   return out;
 }
 
-/// How far the weights are from the unedited model's; of many those that moved furthest.
+/// Returns how far the weights moved from the unedited model. If there are many, only those that moved farthest.
 std::string moved_weights_text(const EditReport& report) {
   std::vector<std::pair<std::string, RoundingLoss>> weights = report.rounding;
   if (weights.empty()) return {};
@@ -114,7 +115,8 @@ std::string moved_weights_text(const EditReport& report) {
   return cat("  moved, by the weight's norm: ", join(shown), others, "\n");
 }
 
-/// What somebody else needs to have the same model: the small folder, and the command that adds it to the base there.
+/// Returns what somebody else needs for the same model: the small folder, and the command that adds it to the base
+/// model.
 std::string hand_over_text(const EditReport& report, const JobConfig& job) {
   if (!report.unmet.empty() || count_successes(report).none()) return {};
   const std::string folder = (job.output->place.folder / kEditsFolder).string();
@@ -184,18 +186,21 @@ void add_edit(CLI::App& app, Action& action) {
       "  lancet edit --model DIR --prompt \"The capital of {} is\" --subject France --target Rome --out DIR");
   add_job(command, *arguments);
   add_option(command, "--model", arguments->model,
-             "Model folder; options: its lancet.yaml, a preset for its config.json, or the method's own choice")
+             "Model folder or GGUF file; options come from its lancet.yaml, else from a preset for it, else they are "
+             "automatic")
       .type("DIR");
-  add_option(command, "--prompt", arguments->prompt, "One fact: the prompt, {} where the subject goes");
-  add_option(command, "--subject", arguments->subject, "One fact: the subject");
-  add_option(command, "--target", arguments->target, "One fact: what the model shall say after the prompt");
+  add_option(command, "--prompt", arguments->prompt, "One fact: its prompt, with {} in the place of the subject");
+  add_option(command, "--subject", arguments->subject, "One fact: its subject");
+  add_option(command, "--target", arguments->target, "One fact: what the model should say after the prompt");
   add_option(command, "--requests", arguments->requests, "Many facts: a request file, instead of --prompt")
       .type("FILE");
-  add_option(command, "--out", arguments->out, "Folder for the edited model; of a GGUF model also a file: edited.gguf")
+  add_option(command, "--out", arguments->out,
+             "Folder for the edited model; for a GGUF model it can be a file, such as edited.gguf")
       .type("DIR");
   auto rehearse = std::make_shared<bool>(false);
-  add_flag(command, "--rehearse", *rehearse,
-           "Two requests through every stage, to see failures, memory and time early; writes nothing");
+  add_flag(
+      command, "--rehearse", *rehearse,
+      "Run every stage with two requests only, to find errors and to measure memory and time early; writes nothing");
   add_output_options(command, *output);
   add_rank_options(command, *ranks);
   on_choice(command, action, [=] {

@@ -1,4 +1,4 @@
-// `lancet erase`: facts that a model shall no longer say.
+// `lancet erase`: facts that a model should no longer say.
 #include <iostream>
 #include <memory>
 
@@ -32,7 +32,7 @@ std::string relearned_text(const Audit& audit) {
   return "\n" + format_table(rows);
 }
 
-/// What was measured of other facts.
+/// Returns what was measured on other facts.
 std::string others_text(const EditReport& report) {
   const std::string metrics = before_after_text(report.before, report.after);
   const std::string side_effects = side_effects_text(report.before.side_effects, report.after.side_effects);
@@ -68,7 +68,7 @@ void add_erase(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<JobArguments>();
   auto output = std::make_shared<Output>();
   CLI::App& command = add_command(app, "erase",
-                                  "Make a model say something neutral in place of facts, and audit what it still "
+                                  "Make a model say something neutral instead of facts, and check what it still "
                                   "says. The model is written without records of the facts.\n"
                                   "  lancet erase job.yaml --set erase.target=unknown");
   add_job(command, *arguments).required();

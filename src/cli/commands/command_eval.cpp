@@ -89,22 +89,24 @@ void add_eval(CLI::App& app, Action& action) {
   auto output = std::make_shared<Output>();
   auto ranks = std::make_shared<RankArguments>();
   CLI::App& command = add_command(app, "eval",
-                                  "Measure requests on a model as it is, edited or not, or on a server that has one.\n"
+                                  "Measure requests on a model without editing it, or on a server that runs a model.\n"
                                   "  lancet eval job.yaml --set model=out/demo --baseline data/demo-model\n"
                                   "  lancet eval --model DIR --requests FILE\n"
                                   "  lancet eval job.yaml --server http://localhost:8000");
   add_job(command, arguments->job);
   add_option(command, "--model", arguments->job.model, "Model folder").type("DIR");
   add_option(command, "--requests", arguments->job.requests, "Request file").type("FILE");
-  add_option(command, "--baseline", arguments->baseline, "Another model folder, measured first and compared with")
+  add_option(command, "--baseline", arguments->baseline,
+             "Another model folder, which is measured first and compared with the model")
       .type("DIR");
   add_option(command, "--server", arguments->server,
-             "A server with OpenAI's API that is measured; of the model's folder the tokenizer is read alone")
+             "Measure this server with OpenAI's API; only the tokenizer is read from the model's folder")
       .type("URL");
-  add_option(command, "--server-kind", arguments->server_kind, "What the server is; auto: found out by asking")
+  add_option(command, "--server-kind", arguments->server_kind,
+             "Program of the server; auto: found out by asking the server")
       .one_of(server_kinds())
       .shows_default();
-  add_option(command, "--adapter", arguments->adapter, "The server's adapter that is asked, by name");
+  add_option(command, "--adapter", arguments->adapter, "Name of the server's adapter to ask");
   add_server_options(command, arguments->access);
   add_output_options(command, *output);
   add_rank_options(command, *ranks);
@@ -125,10 +127,11 @@ void add_stats(CLI::App& app, Action& action) {
   auto output = std::make_shared<Output>();
   auto ranks = std::make_shared<RankArguments>();
   CLI::App& command = add_command(app, "stats",
-                                  "Collect the covariances that the job's editor needs into the cache.\n"
+                                  "Collect the covariances that the job's editor needs, and keep them in the cache.\n"
                                   "  lancet stats job.yaml");
   add_job(command, *arguments);
-  add_option(command, "--model", arguments->model, "Model folder, instead of a job file; options as for lancet edit")
+  add_option(command, "--model", arguments->model,
+             "Model folder, instead of a job file; options come from the same sources as in lancet edit")
       .type("DIR");
   add_output_options(command, *output);
   add_rank_options(command, *ranks);

@@ -22,7 +22,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Positions that memory is planned for where prompts are not known beforehand.
+/// Number of positions for which memory is planned if prompts are not known beforehand.
 constexpr int64_t kUnknownPrompt = 4096;
 
 struct GenerateArguments {
@@ -36,7 +36,7 @@ struct GenerateArguments {
   bool has_prompts() const { return !prompts.empty() || !prompts_file.empty(); }
 };
 
-/// A line without the end that other systems give it.
+/// Reads a line, and removes the carriage return with which other systems end lines.
 bool read_line(std::istream& in, std::string& line) {
   if (!std::getline(in, line)) return false;
   if (line.ends_with('\r')) line.pop_back();
@@ -54,10 +54,10 @@ std::vector<std::string> read_prompts(const GenerateArguments& arguments) {
   return prompts;
 }
 
-/// The models that are asked, and how their answers are shown.
+/// The models that answer, and how their answers are shown.
 class GenerateSession {
  public:
-  enum class Echo { kPrompt, kNone };  ///< a terminal shows the prompt already
+  enum class Echo { kPrompt, kNone };  ///< a terminal already shows the prompt
 
   GenerateSession(const GenerateArguments& arguments, const Output& output)
       : settings_(parse_generate_options(arguments.asked.tree(), flag_of)),
@@ -67,7 +67,7 @@ class GenerateSession {
     if (!arguments.beside.empty()) models_.emplace_back(arguments.beside, arguments.chat);
   }
 
-  /// `prompts`: empty where they are not known yet.
+  /// `prompts`: empty if they are not known yet.
   void load(const std::vector<std::string>& prompts, const RunOptions& run) {
     std::vector<GenerationSize> sizes;
     for (const GenerateModel& model : models_) {
@@ -98,7 +98,7 @@ class GenerateSession {
     std::cout << std::flush;
   }
 
-  /// Says how many rows of two models differ.
+  /// Returns how many rows of the two models differ.
   std::string comparison() const { return cat(n_different_, " of ", n_asked_ * settings_.samples, " rows differ"); }
   bool compares() const { return models_.size() > 1; }
 
@@ -144,11 +144,11 @@ class GenerateSession {
   bool is_chat_;
   bool json_;
   std::deque<GenerateModel> models_;
-  int64_t n_asked_ = 0;      ///< prompts
-  int64_t n_different_ = 0;  ///< rows
+  int64_t n_asked_ = 0;      ///< number of prompts
+  int64_t n_different_ = 0;  ///< number of rows
 };
 
-/// Line by line, until the input ends. Who types can try again after an error.
+/// Answers line by line until the input ends. At a terminal, the user can try again after an error.
 void ask_lines(GenerateSession& session, bool is_terminal) {
   const auto invite = [&] {
     if (is_terminal) std::cout << "> " << std::flush;
@@ -168,7 +168,7 @@ void ask_lines(GenerateSession& session, bool is_terminal) {
 
 ExitCode run_generate(const GenerateArguments& arguments, const Output& output) {
   begin(output);
-  // a person sees what a terminal would obey; a file or another program gets the text itself
+  // a terminal gets control characters in visible form; a file or another program gets the exact text
   std::optional<ExactStream> exact;
   if (isatty(STDOUT_FILENO) != 1) exact.emplace(std::cout);
   const RunOptions run = parse_run(arguments.run);
@@ -190,22 +190,23 @@ void add_generate(CLI::App& app, Action& action) {
   auto output = std::make_shared<Output>();
   CLI::App& command = add_command(
       app, "generate",
-      "Let a model continue texts. Without prompts it reads them line by line, from a terminal (end: Ctrl-D) or a "
+      "Let a model continue texts. Without prompts, they are read line by line from a terminal (Ctrl-D ends) or a "
       "pipe.\n"
       "  lancet generate --model out/demo --prompt \"The capital of France is\"\n"
       "  lancet generate --model DIR --beside out/demo --prompts prompts.txt --temperature 0.8 --top-p 0.9 --seed 1");
   add_option(command, "--model", arguments->model, "Model folder").required().type("DIR");
-  add_option(command, "--beside", arguments->beside, "A second model folder, whose answers are shown beside")
+  add_option(command, "--beside", arguments->beside,
+             "A second model folder, whose answers are shown beside those of the first")
       .type("DIR");
   add_option(command, "--prompt", arguments->prompts, "Text to continue; may be given several times").repeats();
   add_option(command, "--prompts", arguments->prompts_file, "File of prompts, one per line").type("FILE");
   arguments->asked.add(command, GenerateSpec::kAll);
   const Argument chat = add_flag(command, "--chat", arguments->chat.from_model,
-                                 "Wrap prompts as the instruct model's own chat template does");
-  add_option(command, "--chat-template", arguments->chat.by_hand, "Wrap prompts in this text, {} where they go")
+                                 "Ask the prompts as a user's messages, with the model's own chat template");
+  add_option(command, "--chat-template", arguments->chat.by_hand, "Put each prompt into this text, in the place of {}")
       .excludes(chat);
   arguments->run.add(command, {&RunSpec::kDType, &RunSpec::kQuantiseBase, &RunSpec::kDevices});
-  add_output_options(command, *output, "One JSON object per answer, a line each");
+  add_output_options(command, *output, "Print one JSON object per line, for each answer");
   on_choice(command, action, [=] { return run_generate(*arguments, *output); });
 }
 

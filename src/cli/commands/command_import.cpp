@@ -22,7 +22,7 @@ struct ImportArguments {
   std::string method;
 };
 
-/// "v_lr: 0.5 → editor.values.lr".
+/// Returns "v_lr: 0.5 → editor.values.lr".
 std::string fate_line(const ImportedKey& key) {
   const std::string head = cat("  ", key.key, ": ", key.value);
   switch (key.fate) {
@@ -60,20 +60,20 @@ ExitCode run_import(const ImportArguments& arguments, const Output& output) {
 void add_import(CLI::App& app, Action& action) {
   CLI::App& parent =
       add_command_group(app, "import",
-                        "Make parts of a job of other tools' files.\n"
+                        "Make parts of a job from files of other tools.\n"
                         "  lancet import hparams EasyEdit/hparams/MEMIT/llama-7b.yaml --model DIR > job.yaml");
   auto arguments = std::make_shared<ImportArguments>();
   auto output = std::make_shared<Output>();
   CLI::App& command =
       add_command(parent, "hparams",
-                  "Hyper-parameter files of EasyEdit, memit, AlphaEdit, unified-model-editing and "
-                  "UltraEdit: the job's sections on\n"
-                  "stdout, what became of every key on stderr.\n"
+                  "Read a hyper-parameter file of EasyEdit, memit, AlphaEdit, unified-model-editing and "
+                  "UltraEdit: prints the sections of a job on\n"
+                  "stdout, and on stderr what each key became.\n"
                   "  lancet import hparams EasyEdit/hparams/MEMIT/llama-7b.yaml --model DIR > job.yaml");
   add_option(command, "file", arguments->file, "The file, YAML or JSON").required().type("FILE");
-  add_option(command, "--model", arguments->model, "Model folder: layers are checked against its config.json")
+  add_option(command, "--model", arguments->model, "Model folder, to check the layers against its config.json")
       .type("DIR");
-  add_option(command, "--method", arguments->method, "lancet's name of the method, where the file does not tell it");
+  add_option(command, "--method", arguments->method, "The method's name in lancet, if the file does not say it");
   add_output_options(command, *output);
   on_choice(command, action, [=] { return run_import(*arguments, *output); });
 }

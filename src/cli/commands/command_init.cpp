@@ -19,7 +19,7 @@ struct InitArguments {
   std::string model, requests, out;
 };
 
-/// `--out`: the job's file, or the folder that it names for the edited model.
+/// Whether `--out` names the file for the job, and not the folder for the edited model.
 bool names_job(const std::string& out) { return out.ends_with(".yaml") || out.ends_with(".yml"); }
 
 void write_job(const std::string& job, const fs::path& file) {
@@ -52,19 +52,18 @@ void add_init(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<InitArguments>();
   auto output = std::make_shared<Output>();
   CLI::App& command = add_command(app, "init",
-                                  "Print a commented job for a model, to put one's own facts in.\n"
+                                  "Print a job with comments for a model, to which you add your own facts.\n"
                                   "  lancet init --model DIR --out job.yaml\n"
                                   "  lancet init --model DIR > job.yaml\n"
                                   "  lancet init --model DIR --requests facts.csv --out edited > job.yaml");
   add_option(command, "--model", arguments->model, "Model folder").required().type("DIR");
-  add_option(command, "--requests", arguments->requests, "Request file; default: examples in the job itself")
-      .type("FILE");
+  add_option(command, "--requests", arguments->requests, "Request file; default: examples inside the job").type("FILE");
   add_option(
       command, "--out", arguments->out,
-      "A name that ends with .yaml: the job is written there, with paths relative to it; another one: the folder "
-      "for the edited model, by default edited, beside the job")
+      "If the name ends in .yaml: file for the job, whose paths are then relative to it. Else: folder for the edited "
+      "model; default: edited, beside the job")
       .type("FILE|DIR");
-  add_output_options(command, *output, "The job's text in one JSON document");
+  add_output_options(command, *output, "Print the job's text in one JSON document");
   on_choice(command, action, [=] { return run_init(*arguments, *output); });
 }
 

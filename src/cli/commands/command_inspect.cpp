@@ -1,4 +1,4 @@
-// `lancet inspect`: what a model folder holds, and what of it is understood.
+// `lancet inspect`: what a model folder has, and what lancet understands of it.
 #include <algorithm>
 #include <iostream>
 #include <memory>
@@ -17,14 +17,14 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// What is known of a model: its configuration, and where its weights are there, its files.
+/// What is known about a model: its configuration and, if its weights are there, its files.
 struct Inspected {
   std::filesystem::path folder;
   ModelConfig config;
   std::optional<ModelFiles> files;
 };
 
-/// Whether the folder has weight files of any format: those that cannot be read are refused by name.
+/// Whether the folder has weight files of any format. Those that cannot be read are refused by name.
 bool has_weight_files(const std::filesystem::path& folder) {
   constexpr std::string_view kEndings[] = {".safetensors", ".bin", ".pt", ".pth", ".gguf"};
   const std::filesystem::directory_iterator files(folder);
@@ -287,8 +287,8 @@ void add_inspect(CLI::App& app, Action& action) {
   auto folder = std::make_shared<std::string>();
   auto output = std::make_shared<Output>();
   CLI::App& command = add_command(
-      app, "inspect", "Show what is understood of a model; reads no weights, and needs none.\n  lancet inspect DIR");
-  add_option(command, "model", *folder, "Model folder, or its config.json alone").required().type("DIR");
+      app, "inspect", "Show what lancet knows of a model; reads no weights, and needs none.\n  lancet inspect DIR");
+  add_option(command, "model", *folder, "Model folder, or only its config.json").required().type("DIR");
   add_output_options(command, *output);
   on_choice(command, action, [=] { return run_inspect(*folder, *output); });
 }

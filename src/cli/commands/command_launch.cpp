@@ -45,15 +45,17 @@ void add_launch(CLI::App& app, Action& action) {
   auto options = std::make_shared<LaunchOptions>();
   CLI::App& command = add_command(
       app, "launch",
-      "Run a job as several processes, which share its requests and documents.\n"
+      "Run a job as several processes, which share its work.\n"
       "  lancet launch -n 4 -- edit job.yaml\n"
       "  on each of two hosts: lancet launch -n 4 --nodes 2 --node-rank 0 --master host0:29500 -- edit job.yaml");
-  add_option(command, "-n,--ranks", options->local_ranks, "Processes on this host, and on every other")
+  add_option(command, "-n,--ranks", options->local_ranks, "Number of processes on each host")
       .required()
       .between(1, 4096);
-  add_option(command, "--nodes", options->nodes, "Hosts; this command is run on each").between(1, 100000);
-  add_option(command, "--node-rank", options->node_rank, "This host's number, from 0");
-  add_option(command, "--master", options->master, "HOST:PORT of host 0, as all hosts reach it; a free port there");
+  add_option(command, "--nodes", options->nodes, "Number of hosts; run this command on each of them")
+      .between(1, 100000);
+  add_option(command, "--node-rank", options->node_rank, "Number of this host, from 0");
+  add_option(command, "--master", options->master,
+             "HOST:PORT at which all hosts reach host 0; the port must be free there");
   add_option(command, "--log-dir", options->log_dir, "Folder for rank-0.log, rank-1.log, ...")
       .type("DIR")
       .shows_default();

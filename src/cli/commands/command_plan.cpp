@@ -164,15 +164,15 @@ void add_plan(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<PlanArguments>();
   auto output = std::make_shared<Output>();
   CLI::App& command = add_command(app, "plan",
-                                  "Show what each device would hold; loads nothing, needs no GPU.\n"
+                                  "Show what each device would hold; loads no weights, and needs no GPU.\n"
                                   "  lancet plan job.yaml --devices 8x80GiB\n"
                                   "  lancet plan --model DIR --devices 80GiB,cpu=256GiB");
   add_job_file(command, arguments->job);
   add_option(command, "--model", arguments->job.model,
-             "A model folder or its config.json, instead of a job: a typical edit is assumed")
+             "Model folder or its config.json, instead of a job: a typical edit is assumed")
       .type("FILE");
   add_option(command, "--devices", arguments->devices,
-             "Devices to assume: 8x80GiB, 24GiB,80GiB or 80GiB,cpu=256GiB; else the job's run.devices");
+             "Devices to assume: 8x80GiB, 24GiB,80GiB or 80GiB,cpu=256GiB; default: the job's run.devices");
   arguments->job.run.add(command, {&RunSpec::kDType, &RunSpec::kQuantiseBase});
   add_output_options(command, *output);
   on_choice(command, action, [=] { return run_plan(*arguments, *output); });

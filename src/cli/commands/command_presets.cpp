@@ -1,4 +1,4 @@
-// `lancet presets`: the published options that the program carries.
+// `lancet presets`: the published options inside the program.
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -67,8 +67,8 @@ void add_presets(CLI::App& app, Action& action) {
                                   "List the published options of methods for models, or show one as YAML.\n"
                                   "  lancet presets --model DIR\n"
                                   "  lancet presets llama-3-8b-memit");
-  add_option(command, "name", *name, "The preset to show");
-  add_option(command, "--model", *model, "Only those for this model folder's config.json").type("DIR");
+  add_option(command, "name", *name, "Name of the preset to show");
+  add_option(command, "--model", *model, "Only presets for this model folder").type("DIR");
   add_output_options(command, *output);
   on_choice(command, action, [=] { return run_presets(*name, *model, *output); });
 }

@@ -45,7 +45,7 @@ std::string share_text(double share) {
   return text;
 }
 
-/// Means over all matrices of what each is off by.
+/// Returns the mean errors over all matrices.
 std::string losses_text(const QuantiseReport& report) {
   std::vector<std::vector<std::string>> rows{{"error, %", "to the nearest", "as written"}};
   const auto mean = [&](const auto& value_of) {
@@ -93,25 +93,29 @@ ExitCode run_quantise(const QuantiseArguments& arguments, const Output& output) 
 void add_quantise(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<QuantiseArguments>();
   auto output = std::make_shared<Output>();
-  CLI::App& command = add_command(app, "quantise",
-                                  "Write a model in full precision as a quantised checkpoint in which its edits hold.\n"
-                                  "  lancet quantise out/demo --format gptq --bits 4 --out out/demo-gptq");
-  add_option(command, "model", arguments->model, "Model folder, as a rule an output of lancet edit")
+  CLI::App& command =
+      add_command(app, "quantise",
+                  "Quantise a model in full precision so that its edits hold, and write the checkpoint.\n"
+                  "  lancet quantise out/demo --format gptq --bits 4 --out out/demo-gptq");
+  add_option(command, "model", arguments->model, "Model folder, usually an output of lancet edit")
       .required()
       .type("DIR");
-  add_option(command, "--format", arguments->format, "Of the output")
+  add_option(command, "--format", arguments->format, "Format of the output")
       .required()
       .one_of(
           {quantised_format_name(QuantisedFormat::kGptq), quantised_format_name(QuantisedFormat::kCompressedTensors)});
-  add_option(command, "--bits", arguments->bits, "Of a number: 4 or 8").shows_default();
+  add_option(command, "--bits", arguments->bits, "Bits of each number: 4 or 8").shows_default();
   add_option(command, "--edits", arguments->edits,
-             "Output of lancet edit whose requests are to hold; default: the model itself, where it is one")
+             "Output of lancet edit whose requests should hold; default: the model itself, if it is such an output")
       .type("DIR");
-  add_output_folder(command, arguments->output, "Folder of the quantised model").required();
-  add_option(command, "--corpus", arguments->corpus, "Text, as statistics.corpus; self: the model writes its own")
+  add_output_folder(command, arguments->output, "Folder for the quantised model").required();
+  add_option(command, "--corpus", arguments->corpus,
+             "File with text, in the form of statistics.corpus; self: the model writes the text")
       .type("FILE")
       .shows_default();
-  add_option(command, "--tokens", arguments->tokens, "Of text, at most").between(1, 1'000'000'000).shows_default();
+  add_option(command, "--tokens", arguments->tokens, "Largest number of tokens of text")
+      .between(1, 1'000'000'000)
+      .shows_default();
   arguments->rounding.add(command, {&OutputSpec::kCovarianceWeight});
   arguments->run.add(command, {&RunSpec::kDevices, &RunSpec::kDType});
   add_output_options(command, *output);

@@ -25,7 +25,7 @@ std::string text_if_there(const fs::path& path) {
   return fs::exists(path) ? read_text_file(path, "resolved job") : std::string();
 }
 
-/// The folder's name, also of "out/demo/" and ".".
+/// Returns the folder's name, also for "out/demo/" and ".".
 std::string name_of(const fs::path& folder) { return fs::weakly_canonical(folder).filename().string(); }
 
 RunDocument read_run(const fs::path& folder, std::string label) {
@@ -35,7 +35,7 @@ RunDocument read_run(const fs::path& folder, std::string label) {
           .failure = {}};
 }
 
-/// One run of a method that was compared with several seeds.
+/// Reads one run of a method that was compared with several seeds.
 RunDocument read_seed(const fs::path& folder, const std::string& label, const Json& run) {
   const fs::path report = run.at("report").get<std::string>();
   RunDocument document = read_run(folder / report.parent_path(), cat(label, ", seed ", run.at("seed").get<uint64_t>()));
@@ -43,7 +43,7 @@ RunDocument read_seed(const fs::path& folder, const std::string& label, const Js
   return document;
 }
 
-/// The methods of a folder of lancet compare.
+/// Reads the methods in a folder of lancet compare.
 std::vector<RunDocument> read_comparison(const fs::path& folder) {
   const fs::path path = folder / kCompare;
   std::vector<RunDocument> runs;
@@ -66,7 +66,7 @@ std::vector<RunDocument> read_comparison(const fs::path& folder) {
   return runs;
 }
 
-/// What a folder of lancet holds.
+/// Reads the runs in a folder of lancet.
 std::vector<RunDocument> read_folder(const fs::path& folder) {
   if (fs::exists(folder / kCompare)) return read_comparison(folder);
   if (fs::exists(folder / kReport)) return {read_run(folder, name_of(folder))};
@@ -77,7 +77,8 @@ std::vector<RunDocument> read_folder(const fs::path& folder) {
                         fs::exists(rejected / kReport) ? cat(". The job was rejected: ", rejected.string()) : ""));
 }
 
-/// Equal names get their folders before them: two runs must not look like one. `folders`: of each run the one given.
+/// Puts the folder before equal names, because two runs must not look like one. `folders`: for each run the folder that
+/// was given.
 void tell_apart(std::vector<RunDocument>& runs, const std::vector<fs::path>& folders) {
   std::vector<std::string> labels;
   for (const RunDocument& run : runs) labels.push_back(run.label);
@@ -88,7 +89,7 @@ void tell_apart(std::vector<RunDocument>& runs, const std::vector<fs::path>& fol
   }
 }
 
-/// Pages of lancet alone are written over.
+/// Only pages that lancet wrote are replaced.
 void check_replaceable(const fs::path& page) {
   if (fs::exists(page) && !is_own_page(read_text_file(page, "--out")))
     throw ConfigError(cat("--out: ", page.string(), ": exists, and is no page that lancet wrote. Choose another name"));
@@ -109,7 +110,7 @@ std::vector<RunDocument> read_folders(const std::vector<std::string>& folders) {
   std::vector<fs::path> homes;
   for (const std::string& folder : folders)
     for (RunDocument& run : read_folder(folder)) {
-      // one method in two comparisons is two series
+      // the same method in two comparisons makes two series
       if (folders.size() > 1 && !run.series.empty())
         run.series = (fs::path(folder) / run.series).lexically_normal().string();
       runs.push_back(std::move(run));
@@ -128,7 +129,7 @@ std::vector<fs::path> write_comparison(const std::vector<std::string>& folders, 
   return {page};
 }
 
-/// The folders of a comparison's runs that have a report.
+/// Returns the folders of a comparison's runs that have a report.
 std::vector<fs::path> run_folders(const fs::path& folder) {
   std::vector<fs::path> folders;
   const Json comparison = parse_ordered_json(read_text_file(folder / kCompare, "comparison"));
@@ -154,7 +155,7 @@ std::vector<fs::path> write_pages(const std::vector<std::string>& folders, const
   if (!out.empty())
     throw ConfigError(cat("--out: names the page of a comparison; ", folder.string(),
                           " is one run, whose report.html lies in it. Give several folders, or leave --out away"));
-  read_folder(folder);  // says what is missing
+  read_folder(folder);  // throws, and says what is missing
   return write_single(folder);
 }
 
@@ -175,16 +176,17 @@ void add_report(CLI::App& app, Action& action) {
   auto output = std::make_shared<Output>();
   CLI::App& command =
       add_command(app, "report",
-                  "Write report.html again from a folder's report.json, or one page that compares several folders; or "
+                  "Write report.html again from a folder's report.json, or one page that compares several folders, or "
                   "print a LaTeX table.\n"
                   "  lancet report out/demo\n"
                   "  lancet report out/memit out/alphaedit --out comparison.html\n"
                   "  lancet report out/demo --latex > table.tex");
   add_option(command, "folders", *folders, "Outputs of lancet edit or lancet compare").required();
   auto latex = std::make_shared<bool>(false);
-  const Argument page = add_option(command, "--out", *out, "The page of several folders; default: comparison.html");
+  const Argument page =
+      add_option(command, "--out", *out, "File for the page that compares several folders; default: comparison.html");
   add_flag(command, "--latex", *latex,
-           "Print a table for a paper (LaTeX, package booktabs) of one output, of a comparison or of several outputs; "
+           "Print a table for a paper (LaTeX, package booktabs) of one output, a comparison or several outputs; "
            "writes nothing")
       .excludes(page);
   add_output_options(command, *output);

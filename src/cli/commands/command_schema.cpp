@@ -1,4 +1,4 @@
-// `lancet schema`: what a job may say, for editors and for people.
+// `lancet schema`: the keys of a job, for text editors and for people.
 #include <algorithm>
 #include <iostream>
 #include <memory>
@@ -35,9 +35,9 @@ void add_schema(CLI::App& app, Action& action) {
   auto is_reference = std::make_shared<bool>(false);
   CLI::App& command = add_command(
       app, "schema",
-      "Print the JSON Schema of the job file, by which editors complete and check it.\n"
+      "Print the JSON Schema of the job file, with which an editor completes and checks it.\n"
       "  lancet schema > lancet.schema.json    and in the job: # yaml-language-server: $schema=lancet.schema.json");
-  add_flag(command, "--reference", *is_reference, "Every option as a page of Markdown instead (docs/options.md)");
+  add_flag(command, "--reference", *is_reference, "Print the page docs/options.md instead: every option, in Markdown");
   on_choice(command, action, [is_reference] {
     std::cout << (*is_reference ? options_reference(tables()) : job_schema(tables()));
     return ExitCode::kOk;

@@ -1,4 +1,4 @@
-// `lancet trace`: which layers carry a model's facts.
+// `lancet trace`: finds the layers that recall a model's facts.
 #include <algorithm>
 #include <cstdio>
 #include <iostream>
@@ -114,30 +114,33 @@ void add_trace(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<TraceArguments>();
   auto output = std::make_shared<Output>();
   auto ranks = std::make_shared<RankArguments>();
-  CLI::App& command =
-      add_command(app, "trace",
-                  "Causal tracing: which layers and tokens carry facts; heat maps, and layers to edit.\n"
-                  "  lancet trace --model DIR --facts FILE --out DIR\n"
-                  "  lancet trace --model DIR --prompt \"The capital of {} is\" --subject France --out DIR");
+  CLI::App& command = add_command(
+      app, "trace",
+      "Causal tracing: find the layers and tokens that recall facts; draws heat maps, and suggests layers to edit.\n"
+      "  lancet trace --model DIR --facts FILE --out DIR\n"
+      "  lancet trace --model DIR --prompt \"The capital of {} is\" --subject France --out DIR");
   add_option(command, "--model", arguments->model, "Model folder").required();
   add_option(command, "--facts", arguments->facts,
-             "Facts: a request file, or records with prompt, subject and attribute");
-  add_option(command, "--prompt", arguments->prompt, "One fact: the prompt, {} where the subject goes");
-  add_option(command, "--subject", arguments->subject, "One fact: the subject");
+             "File with facts: a request file, or records with prompt, subject and attribute");
+  add_option(command, "--prompt", arguments->prompt, "One fact: its prompt, with {} in the place of the subject");
+  add_option(command, "--subject", arguments->subject, "One fact: its subject");
   add_option(command, "--out", arguments->out, "Folder for trace.json, trace.csv and the heat maps").required();
-  add_option(command, "--kinds", arguments->kinds, "What is put back").shows_default();
+  add_option(command, "--kinds", arguments->kinds, "Which clean states are restored").shows_default();
   TraceOptions& options = arguments->options;
-  add_option(command, "--samples", options.samples, "Noise samples of each fact").between(1, 1000000).shows_default();
+  add_option(command, "--samples", options.samples, "Number of noise samples for each fact")
+      .between(1, 1000000)
+      .shows_default();
   add_option(command, "--noise", arguments->noise,
              "Standard deviation of the noise; default: 3 times that of the embeddings of the subjects' tokens")
       .positive();
-  add_option(command, "--window", options.window, "Layers whose mlp or attention outputs are put back together")
+  add_option(command, "--window", options.window,
+             "Number of layers whose mlp or attention outputs are restored together")
       .between(1, 1000000)
       .shows_default();
   arguments->range.add(command, {&RequestsSpec::kSkip, &RequestsSpec::kLimit});
   add_flag(command, "--keep-unknown", arguments->keep_unknown,
-           "Trace also facts whose true answer, as the file says it, the model does not predict");
-  add_option(command, "--seed", options.seed, "Of the noise").shows_default();
+           "Also trace facts whose true answer in the file is not what the model predicts");
+  add_option(command, "--seed", options.seed, "Seed of the noise").shows_default();
   arguments->run.add(command, {&RunSpec::kDevices, &RunSpec::kDType, &RunSpec::kQuantiseBase});
   add_output_options(command, *output);
   add_rank_options(command, *ranks);

@@ -1,4 +1,4 @@
-// `lancet tune`: options of an editor for a model.
+// `lancet tune`: finds options of an editor for a model.
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -54,10 +54,10 @@ std::string trials_json(const TuneReport& report, const fs::path& preset) {
   return Json{{"format", "lancet-tune-1"}, {"preset", preset.string()}, {"trials", trials}}.dump(1) + "\n";
 }
 
-/// What the lock is called by; a preset is a file, no folder of lancet's.
+/// Names the lock. A preset is a file, and not a folder of lancet's.
 constexpr OutputKind kTuneOutput{"tune", "preset.yaml", "lancet-tune-"};
 
-/// The two files, and what an unfinished run left beside them, are looked at before the work begins.
+/// Checks the two files, and what an unfinished run left beside them, before the work begins.
 void check_target(const fs::path& preset) {
   check_unfinished(unfinished_folder(preset));
   for (const fs::path& file : {preset, fs::path(preset).replace_extension(".svg")})
@@ -95,12 +95,14 @@ void add_tune(CLI::App& app, Action& action) {
   auto out = std::make_shared<std::string>("preset.yaml");
   auto output = std::make_shared<Output>();
   CLI::App& command = add_command(app, "tune",
-                                  "Find an editor's options for a model, on requests of their own (tune: in the "
-                                  "job; without it the first half of the job's). A trial that is done is kept: the "
-                                  "same command goes on after a stop.\n"
+                                  "Find options of an editor for a model, on other requests than those to edit (the "
+                                  "job's tune.requests, else the first half of its requests). Finished trials are "
+                                  "kept: after a stop, the same command continues.\n"
                                   "  lancet tune job.yaml --out preset.yaml");
   add_job(command, *arguments).required();
-  add_option(command, "--out", *out, "The preset file; a plot comes beside it, .svg").shows_default().type("FILE");
+  add_option(command, "--out", *out, "File for the preset; a plot (.svg) is written beside it")
+      .shows_default()
+      .type("FILE");
   add_output_options(command, *output);
   on_choice(command, action, [=] { return run_tune(*arguments, *out, *output); });
 }

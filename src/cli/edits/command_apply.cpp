@@ -1,4 +1,4 @@
-// `lancet apply`, `lancet undo`: models made of edits that are data, and of fewer of them.
+// `lancet apply`, `lancet undo`: models made from stored edits, or from some of them.
 #include <iostream>
 #include <memory>
 
@@ -83,18 +83,18 @@ ExitCode run_undo(const UndoArguments& arguments, RankSession& session) {
 void add_apply(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<ApplyArguments>();
   CLI::App& command = add_command(app, "apply",
-                                  "Add the edits of an output to their base model again: the same bytes.\n"
+                                  "Add the edits of an output to their base model again, which gives the same bytes.\n"
                                   "  lancet apply out/demo --to models/base --out out/again\n"
-                                  "Or the change of an adapter of PEFT to its model, which is not measured.\n"
+                                  "Or add an adapter of PEFT to its model, without measuring it.\n"
                                   "  lancet apply out/found --to models/base --out out/adapted");
   add_option(command, "edits", arguments->edits, "Output of lancet edit, its folder edits/, or an adapter of PEFT")
       .type("DIR")
       .required();
   add_made_options(command, arguments->made, "--to", "Folder for the edited model").required();
-  add_flag(command, "--adapter", arguments->adapter, "Write a LoRA adapter in the place of a checkpoint");
+  add_flag(command, "--adapter", arguments->adapter, "Write a LoRA adapter instead of a checkpoint");
   const Argument rebase = add_flag(command, "--rebase", arguments->rebase,
-                                   "On another base: make the same edits again there, with keys and values of its own");
-  add_flag(command, "--add-anyway", arguments->anyway, "On another base: add the stored changes to it as they are")
+                                   "On another base model: make the same edits again, with new keys and values");
+  add_flag(command, "--add-anyway", arguments->anyway, "On another base model: add the stored changes as they are")
       .excludes(rebase);
   on_choice(command, action, [=] {
     return run_as_rank(arguments->made.ranks, arguments->made.shown,
@@ -105,15 +105,18 @@ void add_apply(CLI::App& app, Action& action) {
 void add_undo(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<UndoArguments>();
   CLI::App& command = add_command(app, "undo",
-                                  "Take edits of an output back: the last batch, or the ones that are named.\n"
+                                  "Take back edits of an output: the last batch, or the edits that you name.\n"
                                   "  lancet undo out/demo\n"
                                   "  lancet undo out/demo --edits 17,23 --mode downdate");
-  add_option(command, "output", arguments->output, "Output of lancet edit; replaced at once, unless --out is there")
+  add_option(command, "output", arguments->output,
+             "Output of lancet edit; it is replaced, unless --out names another folder")
       .type("DIR")
       .required();
-  const Argument ids = add_option(command, "--edits", arguments->ids, "Ids of edits").separated_by(',').type("ID,...");
-  add_option(command, "--where", arguments->where,
-             "Edits by how they were measured: 'specificity_prob.after < 0.5', 'success == false'; several: all hold")
+  const Argument ids =
+      add_option(command, "--edits", arguments->ids, "Ids of the edits to take back").separated_by(',').type("ID,...");
+  add_option(
+      command, "--where", arguments->where,
+      "Edits whose measures fulfil this: 'specificity_prob.after < 0.5', 'success == false'; several: all of them")
       .repeats()
       .type("CONDITION")
       .excludes(ids);

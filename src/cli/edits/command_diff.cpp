@@ -1,4 +1,4 @@
-// `lancet diff`: in what two checkpoints differ, and that as an adapter.
+// `lancet diff`: the difference of two checkpoints, and the difference as an adapter.
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -22,7 +22,7 @@ struct DiffArguments {
   OutputArguments output;
 };
 
-/// "3.2, 1.1, 0.4".
+/// Returns "3.2, 1.1, 0.4".
 std::string first_values(const ChangeSpectrum& spectrum) {
   constexpr size_t kShown = 3;
   std::vector<std::string> values;
@@ -35,7 +35,7 @@ std::string weights_table(const DiffReport& report, bool writes) {
   std::vector<std::vector<std::string>> rows{{"weight", "change", "of it, %", "rank", "by", "in rank, %", "values"}};
   if (writes) rows.front().push_back("lost, %");
   for (const DifferentWeight& weight : report.different) {
-    if (weight.spectrum && weight.spectrum->rank == 0) continue;  // counted below the table
+    if (weight.spectrum && weight.spectrum->rank == 0) continue;  // these are counted below the table
     std::vector<std::string> row{weight.name, short_number(weight.size.norm),
                                  short_number(100 * weight.size.relative())};
     if (const auto& spectrum = weight.spectrum)
@@ -151,18 +151,19 @@ ExitCode run_diff(const DiffArguments& arguments, const Output& output) {
 void add_diff(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<DiffArguments>();
   auto output = std::make_shared<Output>();
-  CLI::App& command = add_command(app, "diff",
-                                  "In what two checkpoints of one architecture differ; that as an adapter.\n"
-                                  "  lancet diff data/demo-model out/demo\n"
-                                  "  lancet diff data/demo-model out/demo --out out/found\n"
-                                  "  lancet diff out/one out/other --edits");
+  CLI::App& command =
+      add_command(app, "diff",
+                  "Show in what two checkpoints of one architecture differ, or write the difference as an adapter.\n"
+                  "  lancet diff data/demo-model out/demo\n"
+                  "  lancet diff data/demo-model out/demo --out out/found\n"
+                  "  lancet diff out/one out/other --edits");
   add_option(command, "before", arguments->before, "Model folder").required().type("DIR");
-  add_option(command, "after", arguments->after, "Model folder; what it has otherwise than the first is shown")
+  add_option(command, "after", arguments->after, "Model folder, which is compared with the first")
       .required()
       .type("DIR");
-  add_output_folder(command, arguments->output, "Folder for what is found of low rank, as an adapter of PEFT");
+  add_output_folder(command, arguments->output, "Folder for the differences of low rank, as an adapter of PEFT");
   arguments->adapter.add(command, {&AdapterSpec::kRank});
-  add_flag(command, "--edits", arguments->edits, "Compare which edits two outputs have, not their weights");
+  add_flag(command, "--edits", arguments->edits, "Compare the edits of two outputs, not their weights");
   arguments->run.add(command, {&RunSpec::kDevices});
   add_output_options(command, *output);
   on_choice(command, action, [=] { return run_diff(*arguments, *output); });

@@ -1,4 +1,4 @@
-// `lancet export`: edits as an adapter for other programs, and a model without where it came from.
+// `lancet export`: edits as an adapter for other programs, and a model without records of its edits.
 #include <algorithm>
 #include <array>
 #include <iostream>
@@ -25,7 +25,7 @@ struct ExportArguments {
   OutputArguments output;
 };
 
-/// What vLLM has to be told: the smallest of its sizes that holds the rank.
+/// Returns the option for vLLM: the smallest of its sizes that is not below the rank.
 std::string vllm_text(const AdapterReport& report) {
   constexpr std::array<int64_t, 8> kSizes{8, 16, 32, 64, 128, 256, 320, 512};
   const auto* size = std::find_if(kSizes.begin(), kSizes.end(), [&](int64_t each) { return each >= report.rank; });
@@ -89,7 +89,8 @@ using Arguments = std::shared_ptr<ExportArguments>;
 
 void add_export_options(CLI::App& command, const Arguments& arguments, Output& output) {
   add_output_folder(command, arguments->output, "Folder to write").required();
-  add_flag(command, "--strip-provenance", arguments->strip, "Nothing but what programs load; see the warning");
+  add_flag(command, "--strip-provenance", arguments->strip,
+           "Write only what programs load, without records of the edits; see the warning");
   add_output_options(command, output);
 }
 
@@ -97,13 +98,14 @@ void add_export_adapter(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<ExportArguments>();
   auto output = std::make_shared<Output>();
   CLI::App& command = add_command(app, "adapter",
-                                  "The edits of an output as a LoRA adapter.\n"
+                                  "Write the edits of an output as a LoRA adapter.\n"
                                   "  lancet export adapter out/demo --out out/demo-adapter\n"
                                   "  lancet export adapter out/demo --format gguf --out out/demo-gguf");
   add_option(command, "edited", arguments->source, "Output of lancet edit").required().type("DIR");
   arguments->adapter.add(command, AdapterSpec::kAll);
-  add_flag(command, "--exact", arguments->exact, "Refuse changes of a higher rank, rather than truncate them");
-  add_option(command, "--model", arguments->model, "What was edited, where it is not found").type("DIR");
+  add_flag(command, "--exact", arguments->exact, "Refuse changes of a higher rank, instead of truncating them");
+  add_option(command, "--model", arguments->model, "Base model of the edits, if it is no longer where it was")
+      .type("DIR");
   add_export_options(command, arguments, *output);
   on_choice(command, action, [=] { return run_export_adapter(*arguments, *output); });
 }
@@ -112,7 +114,7 @@ void add_export_model(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<ExportArguments>();
   auto output = std::make_shared<Output>();
   CLI::App& command = add_command(app, "model",
-                                  "A copy of an output without the records of its edits.\n"
+                                  "Copy an output without the records of its edits.\n"
                                   "  lancet export model out/demo --strip-provenance --out out/demo-bare");
   add_option(command, "model", arguments->source, "Output of lancet edit in any form").required().type("DIR");
   add_export_options(command, arguments, *output);
@@ -123,7 +125,7 @@ void add_export_model(CLI::App& app, Action& action) {
 
 void add_export(CLI::App& app, Action& action) {
   CLI::App& group = add_command_group(app, "export",
-                                      "Edits for other programs; a model without its records.\n"
+                                      "Write edits for other programs, or a model without its records.\n"
                                       "  lancet export adapter out/demo --out out/demo-adapter\n"
                                       "  lancet export model out/demo --strip-provenance --out out/demo-bare");
   add_export_adapter(group, action);

@@ -43,7 +43,7 @@ std::string success_cell(const MeasuredEdit& held, const std::string* replaced_b
   return !held.success ? "" : *held.success ? "yes" : "no";
 }
 
-/// Schema: docs/edits.md.
+/// The schema is in docs/edits.md.
 std::string log_json(const Journal& journal, const std::set<std::string>& shown) {
   const JournalBase& base = journal.base();
   const ReplacedEdits replaced = replaced_edits(journal);
@@ -117,13 +117,13 @@ void add_log(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<LogArguments>();
   auto output = std::make_shared<Output>();
   CLI::App& command = add_command(app, "log",
-                                  "The edits of an output: batch by batch, and how well they hold.\n"
+                                  "List the edits of an output, batch by batch, and how well they hold.\n"
                                   "  lancet log out/demo --where 'success == false'");
   add_option(command, "output", arguments->folder, "Output of lancet edit, or its folder edits/")
       .type("DIR")
       .required();
   add_option(command, "--where", arguments->where,
-             "Only edits by how they were measured: 'specificity_prob.after < 0.5'; several: all hold")
+             "Only edits whose measures fulfil this: 'specificity_prob.after < 0.5'; several: all of them")
       .repeats()
       .type("CONDITION");
   add_output_options(command, *output);

@@ -1,4 +1,4 @@
-// `lancet merge`: the edits of several outputs in one.
+// `lancet merge`: joins the edits of several outputs.
 #include <algorithm>
 #include <cstdio>
 #include <iostream>
@@ -21,7 +21,7 @@ struct MergeArguments {
   MadeArguments made;
 };
 
-/// Place of one of the outputs, as it was typed or counted from 1.
+/// Returns the index of the preferred output, which is given by its path, or by its number from 1.
 size_t preferred(const MergeArguments& arguments) {
   for (size_t i = 0; i < arguments.edits.size(); ++i)
     if (arguments.prefer == arguments.edits[i] || arguments.prefer == std::to_string(i + 1)) return i;
@@ -74,9 +74,10 @@ void add_merge(CLI::App& app, Action& action) {
                                   "Join the edits of several outputs of one base model.\n"
                                   "  lancet merge out/a out/b --out out/both --solve");
   add_option(command, "edits", arguments->edits, "Outputs of lancet edit").type("DIR").required();
-  add_option(command, "--prefer", arguments->prefer, "Whose edits stay where two are at odds: an output, or its number")
+  add_option(command, "--prefer", arguments->prefer,
+             "Output (or its number) whose edits stay if two edits contradict each other")
       .type("DIR");
-  add_option(command, "--drop", arguments->drop, "Ids of edits that stay out").separated_by(',').type("ID,...");
+  add_option(command, "--drop", arguments->drop, "Ids of edits to leave out").separated_by(',').type("ID,...");
   add_flag(command, "--solve", arguments->solve, "Solve for all edits together instead of adding their changes");
   add_made_options(command, arguments->made, "--to", "Folder for the edited model").required();
   on_choice(command, action, [=] {

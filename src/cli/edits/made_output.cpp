@@ -65,9 +65,8 @@ ExitCode show_made(const MadeOutput& made, const Output& output) {
 
 Argument add_made_options(CLI::App& command, MadeArguments& made, const std::string& base, const std::string& help) {
   const Argument folder = add_output_folder(command, made.output, help);
-  add_option(command, base, made.model, "Base model; where the edits' base lay").type("DIR");
-  add_option(command, "--set", made.overrides,
-             "Change a key of the job that the edits were made by: --set run.dtype=f32")
+  add_option(command, base, made.model, "Base model; default: where the edits' base model was").type("DIR");
+  add_option(command, "--set", made.overrides, "Change a key of the job that made the edits: --set run.dtype=f32")
       .repeats()
       .type("KEY=VALUE");
   add_output_options(command, made.shown);

@@ -1,4 +1,4 @@
-// What commands that make a model of edits that are data have in common.
+// Shared code of the commands that make a model from stored edits.
 #pragma once
 
 #include <string>
@@ -9,20 +9,20 @@
 
 namespace lancet::cli {
 
-/// The end of such a command: warnings, metrics, where it was written.
+/// Ends such a command: shows warnings, metrics, and where the model was written.
 ExitCode show_made(const MadeOutput& made, const Output& output);
 
-/// What is made, and of what; its processes.
+/// What such a command makes, from which edits, and with which processes.
 struct MadeArguments {
-  std::string model;  ///< the base; empty: where the edits' lay
+  std::string model;  ///< the base model; empty: where the edits' base model was
   OutputArguments output;
-  std::vector<std::string> overrides;  ///< changes of the job that the edits were made by
+  std::vector<std::string> overrides;  ///< changes of the job that made the edits
   Output shown;
   RankArguments ranks;
 };
 
-/// Adds --out, which `help` describes, and --replace; the base model, whose flag is `base`; --set; what is shown; what
-/// ranks need. Returns --out.
+/// Adds --out, which `help` describes, and --replace; the base model, with the flag `base`; --set; the options of
+/// output and of ranks. Returns --out.
 Argument add_made_options(CLI::App& command, MadeArguments& made, const std::string& base, const std::string& help);
 
 }  // namespace lancet::cli

@@ -1,4 +1,4 @@
-// `lancet push`: edits into a server that runs, and out again.
+// `lancet push`: loads edits into a running server, and takes them back.
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -39,7 +39,7 @@ std::string table_of_shares(const PushReport& report) {
   return format_table(rows);
 }
 
-/// What does not hold comes first.
+/// Rows that do not hold come first.
 std::string table_of_answers(const PushReport& report) {
   std::vector<const AskedPrompt*> shown;
   for (const AskedPrompt& each : report.asked) shown.push_back(&each);
@@ -88,7 +88,7 @@ ExitCode run_push(const PushArguments& arguments, const Output& output) {
   return report.unnoted.empty() ? ExitCode::kOk : ExitCode::kCheckpoint;
 }
 
-/// Throws: ConfigError for what is given besides, and means nothing where nothing is pushed.
+/// Throws: ConfigError for options that have no meaning if nothing is pushed.
 void refuse_options_of_a_push(const PushArguments& arguments, const char* command) {
   const PushJob& job = arguments.job;
   const PushJob usual{};
@@ -137,7 +137,7 @@ ExitCode run_list(const PushArguments& arguments, const Output& output) {
   return ExitCode::kOk;
 }
 
-/// "efficacy=0.9,specificity=0.8". Returns what is wrong with it.
+/// Parses "efficacy=0.9,specificity=0.8". Returns what is wrong with it.
 std::string take_thresholds(const std::string& text, PushJob& job) {
   for (const std::string& part : split(text, ',')) {
     const size_t mark = part.find('=');
@@ -158,28 +158,29 @@ void add_push_options(CLI::App& command, PushArguments& arguments) {
   PushJob& job = arguments.job;
   add_option(command, "output", job.output, "Output of lancet edit").required().type("DIR");
   add_option(command, "--to", arguments.to, "The server's address: http://HOST:PORT").type("URL");
-  add_option(command, "--server", job.server, "What it is; auto: found out by asking")
+  add_option(command, "--server", job.server, "Program of the server; auto: found out by asking the server")
       .one_of(server_kinds())
       .shows_default();
   add_option(
       command, "--name", job.name,
-      "What requests name it, made up where it is not given; in vLLM the base model's name gives it to everybody");
+      "Name of the adapter for requests; default: a made-up name. In vLLM, the base model's name gives the adapter to "
+      "every request");
   add_option(command, "--instead-of", job.instead_of,
-             "Adapter that goes once this one answers; else the last one of this output");
+             "Adapter that is removed once this one answers; default: the last one of this output");
   add_option(
       command, "--accept", [&job](const std::string& text) { return take_thresholds(text, job); },
-      "Least shares, else it is taken back: efficacy=0.9,specificity=0.8")
+      "Lowest acceptable shares: efficacy=0.9,specificity=0.8; below them the push is taken back")
       .type("METRIC=SHARE,...");
-  add_option(command, "--asked", job.most_asked, "Prompts of each kind that are asked, of the latest edits")
+  add_option(command, "--asked", job.most_asked, "Largest number of prompts of each kind to ask, from the latest edits")
       .positive()
       .shows_default();
   add_option(command, "--adapter-dir", job.adapter_dir,
-             "Where the adapter is written, for the server to read; else beside the output")
+             "Folder for the adapter, which the server must be able to read; default: beside the output")
       .type("DIR");
   add_option(command, "--server-path", job.server_path,
-             "What the server calls that folder, where it is mounted elsewhere");
+             "Path of that folder on the server, if it is mounted elsewhere");
   arguments.adapter.add(command, {&AdapterSpec::kRank});
-  add_option(command, "--model", job.model, "What was edited, where it is not found").type("DIR");
+  add_option(command, "--model", job.model, "Base model of the edits, if it is no longer where it was").type("DIR");
 }
 
 }  // namespace
@@ -189,15 +190,16 @@ void add_push(CLI::App& app, Action& action) {
   auto output = std::make_shared<Output>();
   CLI::App& command =
       add_command(app, "push",
-                  "Load the edits of an output into a running vLLM, SGLang or llama.cpp server, ask it, "
-                  "take them back.\n"
+                  "Load the edits of an output into a running vLLM, SGLang or llama.cpp server, check its answers, "
+                  "or take the edits back.\n"
                   "  lancet push out/demo --to http://localhost:8000 --accept efficacy=0.9\n"
                   "  lancet push out/demo --undo");
   add_push_options(command, *arguments);
   add_server_options(command, arguments->server);
   const Argument list =
-      add_flag(command, "--list", arguments->list, "What was pushed, since when, and whether the server has it");
-  add_flag(command, "--undo", arguments->undo, "Take the last push back; what it replaced comes again").excludes(list);
+      add_flag(command, "--list", arguments->list, "List what was pushed and when, and whether the server has it");
+  add_flag(command, "--undo", arguments->undo, "Take back the last push, and load again what it replaced")
+      .excludes(list);
   add_output_options(command, *output);
   on_choice(command, action, [=] {
     if (arguments->undo) return run_undo(*arguments, *output);

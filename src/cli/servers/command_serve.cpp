@@ -1,4 +1,4 @@
-// `lancet serve`: a page in a browser on a model in memory.
+// `lancet serve`: a page for the browser, with a model in memory.
 #include <unistd.h>
 
 #include <iostream>
@@ -48,7 +48,7 @@ ExitCode run_serve(ServeArguments arguments, const Output& output) {
   log_line(cat("open this address in a browser; OpenAI's API, for trying: ", server.api_address(),
                ", with the token as key; Ctrl-C ends both"));
   server.run();
-  for (;;) ::pause();  // the thread that a signal woke ends the process, which is the server's only end
+  for (;;) ::pause();  // a signal is the only end of the server: its thread ends the process
 }
 
 }  // namespace
@@ -56,34 +56,39 @@ ExitCode run_serve(ServeArguments arguments, const Output& output) {
 void add_serve(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<ServeArguments>();
   auto output = std::make_shared<Output>();
-  CLI::App& command =
-      add_command(app, "serve",
-                  "A page in the browser: ask a model, edit facts, see before and after, take edits back, export.\n"
-                  "  lancet serve --model DIR");
-  add_option(command, "--model", arguments->options.model, "Model folder; options: as of lancet edit --model")
+  CLI::App& command = add_command(
+      app, "serve",
+      "Serve a page for the browser: ask a model, edit facts, see before and after, take edits back, export.\n"
+      "  lancet serve --model DIR");
+  add_option(command, "--model", arguments->options.model,
+             "Model folder; options come from the same sources as in lancet edit --model")
       .required()
       .type("DIR");
-  add_option(command, "--dir", arguments->options.dir, "Where edits are kept for the next start, and exports go")
+  add_option(command, "--dir", arguments->options.dir,
+             "Folder for exports, and for edits that the next start loads again")
       .type("DIR")
       .shows_default();
-  add_option(command, "--host", arguments->options.host, "Address to listen on; others than loopback are warned of")
+  add_option(command, "--host", arguments->options.host, "Address to listen on; lancet warns if others can reach it")
       .shows_default();
-  add_option(command, "--port", arguments->options.port, "0: a free one").between(0, 65535).shows_default();
+  add_option(command, "--port", arguments->options.port, "Port to listen on; 0: a free one")
+      .between(0, 65535)
+      .shows_default();
   add_option(command, "--requests", arguments->options.most_facts,
-             "Facts that one edit may have at most; memory is planned for them")
+             "Largest number of facts in one edit; memory is planned for them")
       .between(1, 1000000)
       .shows_default();
-  add_option(command, "--examples", arguments->options.examples, "Facts to click, the first 6; else built-in ones")
+  add_option(command, "--examples", arguments->options.examples,
+             "File with example facts to click, of which the first 6 are shown; default: built-in ones")
       .type("FILE");
   add_option(command, "--set", arguments->options.overrides,
              "Change a key of the job: --set editor.method=rome --set run.dtype=f32")
       .repeats()
       .type("KEY=VALUE");
   add_option(command, "--chat-template", arguments->options.chat_template,
-             "For chats, with {} for the user's words, in place of the checkpoint's template")
+             "Chat template to use instead of the checkpoint's, with {} in the place of the user's words")
       .type("TEXT");
   arguments->run.add(command, {&RunSpec::kDevices});
-  add_output_options(command, *output, "The address as one JSON document on stdout");
+  add_output_options(command, *output, "Print the address as one JSON document on stdout");
   on_choice(command, action, [=] { return run_serve(*arguments, *output); });
 }
 

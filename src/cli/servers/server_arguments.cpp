@@ -23,11 +23,12 @@ std::string read_token(const ServerArguments& arguments) {
 }  // namespace
 
 void add_server_options(CLI::App& command, ServerArguments& arguments) {
-  const Argument variable = add_option(command, "--token-env", arguments.token_env,
-                                       "Variable of the environment with the server's token, which is shown nowhere")
-                                .type("NAME");
+  const Argument variable =
+      add_option(command, "--token-env", arguments.token_env,
+                 "Name of the environment variable with the server's token; the token is never shown")
+          .type("NAME");
   add_option(command, "--token-file", arguments.token_file, "File with the token").type("FILE").excludes(variable);
-  add_option(command, "--timeout", arguments.timeout_s, "Seconds that the server has for each answer")
+  add_option(command, "--timeout", arguments.timeout_s, "Time limit for each answer of the server, in seconds")
       .between(1, kLongestTimeout)
       .shows_default();
 }

@@ -1,4 +1,4 @@
-// How a server of another program is reached, as commands take it.
+// The arguments with which commands reach a server of another program.
 #pragma once
 
 #include <string>
@@ -16,8 +16,8 @@ struct ServerArguments {
 /// Adds --token-env, --token-file and --timeout.
 void add_server_options(CLI::App& command, ServerArguments& arguments);
 
-/// `url` empty: the address is not known yet. Throws: ConfigError for an address or a token that is none; the token
-/// stands in no message.
+/// `url`: empty if the address is not known yet. Throws: ConfigError if the address or the token is not valid; messages
+/// do not have the token.
 ServerAccess read_server_access(const std::string& url, const ServerArguments& arguments);
 
 }  // namespace lancet::cli

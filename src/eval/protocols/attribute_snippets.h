@@ -18,7 +18,7 @@ struct Snippet {
 /// Snippets by the data set's ids of relation and target ("P103", "Q1860").
 using AttributeSnippets = std::map<std::pair<std::string, std::string>, std::vector<Snippet>>;
 
-/// A JSON list of {relation_id, target_id, samples: [{name, text}]}. Throws: ConfigError that names the entry.
+/// Reads a JSON list of {relation_id, target_id, samples: [{name, text}]}. Throws: ConfigError that names the entry.
 AttributeSnippets read_attribute_snippets(const std::filesystem::path& path);
 
 }  // namespace lancet

@@ -1,5 +1,6 @@
-// Belief as multiple choice: whether the model picks the new answer by its letter, beside the old one and two answers
-// of other requests. Each order is asked apart, since models prefer letters.
+// Belief as multiple choice: whether the model picks the letter of the new answer, rather than that of the old answer
+// or of two answers of other requests. Each order of the options is asked separately, because models prefer some
+// letters.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -12,9 +13,9 @@ namespace lancet {
 namespace {
 
 constexpr size_t kOptions = 4;
-constexpr size_t kNewPlace = 0, kOldPlace = 1;  // places among the options
+constexpr size_t kNewPlace = 0, kOldPlace = 1;  // indices among the options
 
-using Order = std::array<size_t, kOptions>;  ///< the option at each letter
+using Order = std::array<size_t, kOptions>;  ///< index of the option at each letter
 
 std::vector<Order> orders_of(OptionOrders which) {
   std::vector<Order> orders;
@@ -82,9 +83,10 @@ class BeliefProtocol final : public Protocol {
   }
 
  private:
-  using Letters = std::array<size_t, kOptions>;  ///< scores of the options' letters
+  using Letters = std::array<size_t, kOptions>;  ///< indices of the scores of the options' letters
 
-  /// The new answer, the old one, and the first two others of the requests behind this one, which go round.
+  /// Returns the new answer, the old one, and the first two different answers of the next requests; after the last
+  /// request follows the first.
   std::vector<std::string> options_of(const EditRequest& request, size_t place) const {
     if (!request.target_true) return {};
     std::vector<std::string> options{request.target, *request.target_true};
@@ -99,7 +101,7 @@ class BeliefProtocol final : public Protocol {
 
   std::vector<Order> orders_;
   std::span<const EditRequest> requests_;
-  std::vector<std::vector<Letters>> asked_;  ///< questions of each request, by order
+  std::vector<std::vector<Letters>> asked_;  ///< the questions of each request, one for each order
 };
 
 }  // namespace

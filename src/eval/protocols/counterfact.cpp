@@ -1,5 +1,5 @@
-// CounterFact as ROME and MEMIT publish it (arXiv 2202.05262, 2210.07229, and memit's code): each request's prompts are
-// averaged first, so that every request counts once.
+// CounterFact as ROME and MEMIT published it (arXiv 2202.05262, 2210.07229, and memit's code): each request's prompts
+// are averaged first, so that every request counts once.
 #include <array>
 #include <cmath>
 #include <utility>
@@ -12,18 +12,18 @@
 namespace lancet {
 namespace {
 
-/// Metrics of one kind of prompt.
+/// The names of the metrics for one kind of prompt.
 struct GroupNames {
   std::string_view success, accuracy, magnitude;
-  std::string_view prompts;  ///< name in explanations
+  std::string_view prompts;  ///< name of the prompts in explanations
 };
 constexpr std::array<GroupNames, 3> kGroups{
     {{"counterfact_es", "counterfact_es_acc", "counterfact_em", "the edited prompt"},
      {"counterfact_ps", "counterfact_ps_acc", "counterfact_pm", "the paraphrases"},
      {"counterfact_ns", "counterfact_ns_acc", "counterfact_nm", "prompts about other subjects"}}};
-constexpr size_t kNeighborhood = 2;  // where the true target shall stay
+constexpr size_t kNeighborhood = 2;  // here the true target should stay
 
-/// Scores of two targets after one prompt; nullopt: the request names no true one.
+/// The scores of two targets after one prompt; nullopt: the request has no true target.
 struct AskedPair {
   std::optional<size_t> wanted, other;
 };
@@ -101,7 +101,7 @@ class CounterFactProtocol : public Protocol {
     for (const GroupNames& names : kGroups) {
       const std::optional<double> mean = totals.find(names.success)->second.mean();
       if (!mean) return;
-      inverse += 1 / *mean;  // infinite for 0, and the harmonic mean is then 0
+      inverse += 1 / *mean;  // infinite for a mean of 0: the harmonic mean is then 0
     }
     totals["counterfact_score"].add(static_cast<double>(kGroups.size()) / inverse);
   }

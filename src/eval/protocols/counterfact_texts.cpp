@@ -68,7 +68,7 @@ void CounterFactTexts::judge(size_t request, const ModelAnswers& now, Tallies& t
   if (tfidf_ && !written.empty() && !asked.reference.empty())
     add_outcome(tallies["counterfact_rs"], tfidf_->cosine(join(written, " "), asked.reference));
   if (asked.essence) {
-    // the published formula divides by all tokens, though the first one has no probability
+    // the published formula divides by the number of all tokens, although the first token has no probability
     const auto n = static_cast<double>(asked.essence->tokens);
     tallies["counterfact_essence"].add(std::exp(now.scores[asked.essence->score]->nll * (n - 1) / n));
   }

@@ -1,5 +1,6 @@
-// EasyEdit's teacher-forced metrics (arXiv 2308.07269; KnowEdit, arXiv 2401.01286): token match with given answers, and
-// for locality agreement with the unedited model. One outcome for each request.
+// EasyEdit's teacher-forced metrics (arXiv 2308.07269; KnowEdit, arXiv 2401.01286): how many tokens of given answers
+// are predicted, and for locality how often the edited model agrees with the unedited one. There is one outcome for
+// each request.
 #include <algorithm>
 
 #include "lancet/core/strings.h"
@@ -16,7 +17,7 @@ constexpr std::string_view kRewrite = "easyedit_rewrite_acc", kRephrase = "easye
 std::string locality_name(std::string_view section) { return cat("easyedit_locality_", section, "_acc"); }
 std::string portability_name(std::string_view section) { return cat("easyedit_portability_", section, "_acc"); }
 
-/// Scores of a section's probes.
+/// Indices of the scores of a section's probes.
 struct SectionQuestions {
   std::string name;
   std::vector<size_t> scores;
@@ -29,7 +30,7 @@ struct ProbeQuestions {
   size_t text = 0;
 };
 
-/// Mean over the scores of the share of places where both models have the same likeliest token.
+/// Returns the mean over the scores of the share of positions at which both models have the same likeliest token.
 std::optional<double> mean_agreement(std::span<const size_t> scores, const ModelAnswers& now,
                                      const ModelAnswers& before) {
   Tally shares;

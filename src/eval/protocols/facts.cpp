@@ -1,6 +1,6 @@
-// Efficacy, paraphrase, specificity: the CounterFact protocol's comparison of the new and the true target
-// (arXiv 2202.05262, section 3.4), every prompt counting once, and beside it strict teacher-forced accuracy; of
-// paraphrases that of the true target too, which says before an edit how many of them the model can answer at all.
+// Efficacy, paraphrase, specificity: the CounterFact protocol's comparison of the new with the true target (arXiv
+// 2202.05262, section 3.4), in which every prompt counts once; also strict teacher-forced accuracy. For paraphrases
+// there is the accuracy of the true target, too: before an edit it says how many of them the model can answer at all.
 #include <utility>
 
 #include "protocols.h"
@@ -8,15 +8,15 @@
 namespace lancet {
 namespace {
 
-/// The target that shall be the likelier one.
+/// The target that should be the likelier one.
 enum class Wanted { kNew, kTrue };
 
 struct FactKind {
   std::vector<MetricRow> metrics;  ///< *_prob, *_argmax
   Wanted wanted = Wanted::kNew;
   std::vector<std::string> (*prompts)(const EditRequest& request) = nullptr;
-  bool is_edited = false;             ///< the one prompt is the request's own
-  std::optional<MetricRow> old = {};  ///< *_old, where the records name true targets
+  bool is_edited = false;             ///< the only prompt is the request's own
+  std::optional<MetricRow> old = {};  ///< *_old, if the records have true targets
 };
 
 class FactProtocol : public Protocol {
@@ -61,15 +61,15 @@ class FactProtocol : public Protocol {
   }
 
  private:
-  /// Scores of two targets after one prompt; nullopt: the request names no true one.
+  /// The scores of two targets after one prompt; nullopt: the request has no true target.
   struct Pair {
     std::optional<size_t> wanted;
     std::optional<size_t> other;
   };
 
   FactKind kind_;
-  bool knows_old_ = false;                ///< a record with prompts of this kind names its true target
-  std::vector<std::vector<Pair>> pairs_;  ///< pairs of each request
+  bool knows_old_ = false;                ///< whether a record with prompts of this kind has a true target
+  std::vector<std::vector<Pair>> pairs_;  ///< the pairs of each request
 };
 
 std::unique_ptr<Protocol> make_facts(FactKind kind) { return std::make_unique<FactProtocol>(std::move(kind)); }

@@ -1,6 +1,6 @@
-// Free generation: what the edited model says by itself, without being shown the target (arXiv 2502.11177 on why that
-// matters), after the prompt alone, after a sentence that has nothing to do with it, and as the answer to the prompt as
-// a user's message, at once or after it has thought.
+// Free generation: what the edited model writes when it is not shown the target (arXiv 2502.11177 says why this
+// matters): after the prompt alone, after an unrelated sentence and the prompt, and as the answer to the prompt as a
+// user's message, directly or after thinking.
 #include <algorithm>
 
 #include "lancet/core/error.h"
@@ -11,12 +11,12 @@
 namespace lancet {
 namespace {
 
-/// How a prompt is put to the model.
+/// A way to ask the model.
 struct GenerationKind {
-  std::string name;   ///< metrics' begin so
-  std::string where;  ///< their explanations go on so: "share of edited prompts" + where
+  std::string name;   ///< the beginning of the metrics' names
+  std::string where;  ///< the end of their explanations: "share of edited prompts" + where
   int64_t tokens = 0;
-  std::string prefix = {};  ///< put before every prompt, a space after it; may be empty
+  std::string prefix = {};  ///< put before every prompt, followed by a space; may be empty
   std::optional<ChatTemplate> chat = {};
   Thinking thinking = Thinking::kNone;
   JudgedEnd end = JudgedEnd::kNone;
@@ -93,14 +93,14 @@ class GenerationProtocol : public Protocol {
  private:
   struct Text {
     size_t place = 0;
-    std::vector<std::string> target;  ///< one
+    std::vector<std::string> target;  ///< the target, as a list of one
     std::vector<std::string> aliases;
-    std::optional<std::string> old;  ///< the answer before the edit, where it is known
+    std::optional<std::string> old;  ///< the answer before the edit, if it is known
   };
 
   bool thinks() const { return kind_.thinking == Thinking::kWanted; }
 
-  /// The answer without thoughts; nullopt: the model was still thinking.
+  /// Returns the answer without thoughts; nullopt if the model was still thinking.
   std::optional<std::string_view> answer_in(std::string_view continuation) const {
     if (!thinks()) return continuation;
     const std::string_view mark = kind_.chat->end_of_thoughts();

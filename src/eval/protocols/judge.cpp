@@ -1,5 +1,5 @@
-// Free generation as somebody else judges it: a program or a server of the user's says whether the greedy continuation
-// states the new target, in whatever words.
+// Free generation, judged by a program or a server of the user's: it says whether the greedy continuation states the
+// new target, in any words.
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "protocols.h"
@@ -41,7 +41,7 @@ class JudgeProtocol final : public Protocol {
  private:
   std::shared_ptr<AnswerJudge> judge_;
   int64_t tokens_;
-  std::vector<size_t> texts_, verdicts_;  ///< places of each request's
+  std::vector<size_t> texts_, verdicts_;  ///< indices for each request
 };
 
 }  // namespace

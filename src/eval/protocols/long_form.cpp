@@ -1,5 +1,6 @@
-// Long answers beside a long target: how much of it the greedy answer repeats, and how many of the facts that it holds.
-// Source: UnKE (arXiv 2405.15349), AKEW (arXiv 2402.18909); docs/metrics.md says what differs from their code.
+// Compares long answers with a long target: how much of the target the greedy answer repeats, and how many of its facts
+// the answer has. Source: UnKE (arXiv 2405.15349), AKEW (arXiv 2402.18909); docs/metrics.md says how this differs from
+// their code.
 #include "lancet/core/strings.h"
 #include "lancet/text_metrics/answer_match.h"
 #include "lancet/text_metrics/overlap.h"
@@ -72,13 +73,13 @@ class LongFormProtocol final : public Protocol {
 
  private:
   struct Fact {
-    size_t question = 0;  ///< place of the answer to its own question
+    size_t question = 0;  ///< index of the answer to its own question
     std::vector<std::string> answers;
   };
   struct Asked {
     std::string target;
-    size_t answer = 0;                ///< place of the answer to the edited prompt
-    std::vector<size_t> paraphrased;  ///< places of those to other prompts
+    size_t answer = 0;                ///< index of the answer to the edited prompt
+    std::vector<size_t> paraphrased;  ///< indices of the answers to other prompts
     std::vector<Fact> facts;
   };
 

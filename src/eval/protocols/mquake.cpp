@@ -1,4 +1,5 @@
-// MQuAKE (arXiv 2305.14795): questions that need the edit and other facts. One outcome for each request that has some.
+// MQuAKE (arXiv 2305.14795): questions that need the edit and other facts. There is one outcome for each request that
+// has such questions.
 #include <algorithm>
 
 #include "lancet/core/strings.h"
@@ -15,7 +16,7 @@ struct Question {
   std::vector<std::string> answers;
 };
 
-/// Whether what is written after one of the questions holds one of its answers; nullopt: nothing was.
+/// Whether the text after one of the questions contains one of its answers; nullopt: no text was generated.
 std::optional<double> any_answered(std::span<const Question> questions, const ModelAnswers& now,
                                    bool (*holds)(std::string_view, std::span<const std::string>)) {
   std::optional<double> outcome;

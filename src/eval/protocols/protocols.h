@@ -1,4 +1,4 @@
-// The rows of protocol_table(): each protocol's file says its name, its metrics and how it is made.
+// The rows of protocol_table(). The file of each protocol has its name, its metrics and the function that makes it.
 #pragma once
 
 #include <array>
@@ -25,15 +25,16 @@ std::unique_ptr<Protocol> make_judge(const EvaluationOptions& options);
 std::unique_ptr<Protocol> make_long_form(const EvaluationOptions& options);
 
 inline constexpr std::array<std::string_view, 2> kEfficacyMetrics{"efficacy_prob", "efficacy_argmax"};
-inline constexpr ProtocolRow kEfficacyProtocol{"efficacy", "the edited prompts", make_efficacy, kEfficacyMetrics};
+inline constexpr ProtocolRow kEfficacyProtocol{"efficacy", "the target after the edited prompts", make_efficacy,
+                                               kEfficacyMetrics};
 
 inline constexpr std::array<std::string_view, 3> kParaphraseMetrics{"paraphrase_prob", "paraphrase_argmax",
                                                                     "paraphrase_old"};
-inline constexpr ProtocolRow kParaphraseProtocol{"paraphrase", "other prompts for the same facts", make_paraphrase,
-                                                 kParaphraseMetrics};
+inline constexpr ProtocolRow kParaphraseProtocol{"paraphrase", "the target after other wordings of the edited prompts",
+                                                 make_paraphrase, kParaphraseMetrics};
 
 inline constexpr std::array<std::string_view, 2> kSpecificityMetrics{"specificity_prob", "specificity_argmax"};
-inline constexpr ProtocolRow kSpecificityProtocol{"specificity", "prompts of other subjects with the same true answer",
+inline constexpr ProtocolRow kSpecificityProtocol{"specificity", "the true answer after prompts about other subjects",
                                                   make_specificity, kSpecificityMetrics};
 
 inline constexpr std::array<std::string_view, 2> kSubjectMetrics{"subject_kept", "subject_leak"};
@@ -48,7 +49,8 @@ inline constexpr ProtocolRow kGenerationProtocol{"generation", "what the model w
 inline constexpr std::array<std::string_view, 4> kDistractedMetrics{"distracted_starts", "distracted_exact",
                                                                     "distracted_alias", "distracted_contains"};
 inline constexpr ProtocolRow kDistractedProtocol{
-    "distracted", "what it writes after another sentence and the edited prompts", make_distracted, kDistractedMetrics};
+    "distracted", "what the model writes after the edited prompts with another sentence before them", make_distracted,
+    kDistractedMetrics};
 
 inline constexpr std::array<std::string_view, 5> kChatMetrics{"chat_starts", "chat_exact", "chat_alias",
                                                               "chat_contains", "chat_old"};
@@ -57,12 +59,14 @@ inline constexpr ProtocolRow kChatProtocol{"chat", "what an instruct model answe
 
 inline constexpr std::array<std::string_view, 6> kThinkingMetrics{
     "thinking_starts", "thinking_exact", "thinking_alias", "thinking_contains", "thinking_old", "thinking_ended"};
-inline constexpr ProtocolRow kThinkingProtocol{"thinking", "what it answers to them after it has thought",
+inline constexpr ProtocolRow kThinkingProtocol{"thinking",
+                                               "what a thinking model answers to the edited prompts after its thoughts",
                                                make_thinking, kThinkingMetrics};
 
 inline constexpr std::array<std::string_view, 2> kJudgeMetrics{"generation_judged", "generation_judged_unclear"};
-inline constexpr ProtocolRow kJudgeProtocol{"judge", "what it writes, as a program or a server of the user's judges it",
-                                            make_judge, kJudgeMetrics};
+inline constexpr ProtocolRow kJudgeProtocol{
+    "judge", "what the model writes after the edited prompts, judged by your program or server", make_judge,
+    kJudgeMetrics};
 
 inline constexpr std::array<std::string_view, 8> kLongFormMetrics{"long_form_rouge_l",
                                                                   "long_form_rouge_l_recall",
@@ -72,12 +76,13 @@ inline constexpr std::array<std::string_view, 8> kLongFormMetrics{"long_form_rou
                                                                   "long_form_paraphrase_rouge_l",
                                                                   "long_form_paraphrase_rouge_l_recall",
                                                                   "long_form_paraphrase_bleu"};
-inline constexpr ProtocolRow kLongFormProtocol{"long_form", "long answers beside the target: ROUGE-L, BLEU, facts",
+inline constexpr ProtocolRow kLongFormProtocol{"long_form",
+                                               "long answers compared with the target: ROUGE-L, BLEU, recalled facts",
                                                make_long_form, kLongFormMetrics};
 
 inline constexpr std::array<std::string_view, 3> kBeliefMetrics{"belief_prob", "belief_choice", "belief_old"};
-inline constexpr ProtocolRow kBeliefProtocol{"belief", "the fact among four options, the old answer among them",
-                                             make_belief, kBeliefMetrics};
+inline constexpr ProtocolRow kBeliefProtocol{
+    "belief", "a multiple choice of the target, the old answer and two other options", make_belief, kBeliefMetrics};
 
 inline constexpr std::array<std::string_view, 13> kCounterFactMetrics{
     "counterfact_es", "counterfact_es_acc", "counterfact_em",     "counterfact_ps", "counterfact_ps_acc",

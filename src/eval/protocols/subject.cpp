@@ -1,7 +1,7 @@
-// What else the model says about an edited subject. An edit changes one fact of a subject and shall leave its other
-// facts alone; efficacy, paraphrases and prompts about other subjects do not show where it does not. So prompts that
-// ask for other facts of the subject are put before and after the edit, as text and, where the model has a chat
-// template, as the beginning of an answer to a user.
+// What else the model says about an edited subject. An edit changes one fact of a subject and should not change its
+// other facts. Efficacy, paraphrases and prompts about other subjects do not show such damage. So the model gets
+// prompts about other facts of the subject before and after the edit, as text and, if it has a chat template, as the
+// beginning of an answer to a user.
 #include <array>
 #include <optional>
 #include <set>
@@ -15,10 +15,10 @@
 namespace lancet {
 namespace {
 
-/// Asked where a record brings no prompts about its subject. {} is the subject.
+/// Used if a record has no prompts about its subject. {} is the subject.
 constexpr std::array<std::string_view, 4> kGenericPrompts{"{} is known for", "{} has", "{} was", "What is {}? It is"};
-constexpr std::string_view kTextPrompt = "{} is";               ///< whose greedy continuation is read
-constexpr std::string_view kChatMessage = "Tell me about {}.";  ///< the user's message of a chat
+constexpr std::string_view kTextPrompt = "{} is";               ///< the greedy continuation of this prompt is compared
+constexpr std::string_view kChatMessage = "Tell me about {}.";  ///< the user's message in a chat
 
 std::string filled(std::string_view text, std::string_view subject) {
   std::string whole(text);
@@ -29,8 +29,8 @@ std::string without_blanks_at_end(std::string_view text) {
   return std::string(text.substr(0, text.find_last_not_of(" \t\r\n") + 1));
 }
 
-/// The template of an instruct model. That a base model has none, or one that cannot be read, is no problem here: its
-/// subjects are asked about in plain text.
+/// Returns the template of an instruct model. It is no error if there is none, or if it cannot be read: the subjects
+/// are then asked about only in plain text.
 std::optional<ChatTemplate> find_chat(const ChatSource& source) {
   if (source.by_hand.empty() && source.model.empty()) return std::nullopt;
   try {
@@ -93,7 +93,7 @@ class SubjectProtocol final : public Protocol {
   }
 
   Tallies judge(size_t request, const ModelAnswers& now, const ModelAnswers& before) const override {
-    if (&now == &before) return {};  // nothing to compare with: a model agrees with itself
+    if (&now == &before) return {};  // there is nothing to compare: these are the same answers
     const Asked& asked = asked_[request];
     Tallies tallies;
     for (const Question& question : asked.next)
@@ -121,17 +121,17 @@ class SubjectProtocol final : public Protocol {
   struct Question {
     AskedFor asked = AskedFor::kNextToken;
     std::string prompt;
-    size_t place = 0;  ///< of its answer, among the scores or the texts
+    size_t place = 0;  ///< index of its answer among the scores or the texts
   };
   struct Asked {
-    std::vector<std::string> target;  ///< and its other names
+    std::vector<std::string> target;  ///< the target and its other names
     std::vector<Question> next;
     std::optional<Question> text, chat_text;
   };
 
   bool is_edited(std::string_view prompt) const { return edited_.contains(without_blanks_at_end(prompt)); }
 
-  /// The record's own prompts about the subject, where it has some.
+  /// Returns the record's own prompts about the subject, if it has some.
   std::vector<std::string> prompts_about(const EditRequest& request) const {
     std::vector<std::string> own, generic;
     for (const ProbeSection& section : request.locality)
@@ -144,8 +144,8 @@ class SubjectProtocol final : public Protocol {
     return generic;
   }
 
-  /// The message as a user's turn, up to where the answer begins; nullopt: there is no template that this tokenizer can
-  /// follow.
+  /// Returns the message as a user's turn, up to where the answer begins; nullopt if there is no template that works
+  /// with this tokenizer.
   std::optional<std::string> chat_turn(const Tokenizer& tokenizer, std::string_view message) {
     if (!chat_) return std::nullopt;
     try {
@@ -156,7 +156,7 @@ class SubjectProtocol final : public Protocol {
     }
   }
 
-  /// The ids of a turn with the beginning of its answer; nullopt: the two share a token.
+  /// Returns the ids of a turn with the beginning of its answer; nullopt if one token would have parts of both.
   static std::optional<std::vector<TokenId>> ids_after(std::string_view turn, std::string_view answer,
                                                        const QuestionCollector& collector) {
     try {
@@ -168,8 +168,8 @@ class SubjectProtocol final : public Protocol {
     }
   }
 
-  /// Asks for the likeliest token after the ids; that token is not known yet, so any one is scored in its place. Left
-  /// out where it does not fit the model.
+  /// Asks for the likeliest token after the ids. This token is not known yet, so any token is scored at its position.
+  /// Prompts that are too long for the model are left out.
   static void ask_next(Asked& asked, Question question, std::vector<TokenId> ids, QuestionCollector& collector) {
     if (ids.empty() || !collector.has_room(ids.size() + 1)) return;
     const TokenId any = ids.back();
@@ -181,10 +181,10 @@ class SubjectProtocol final : public Protocol {
     return answers.scores[question.place]->argmax.front();
   }
 
-  std::optional<ChatTemplate> chat_;  ///< nullopt: the model has none
+  std::optional<ChatTemplate> chat_;  ///< nullopt: the model has no template
   int64_t tokens_;
   const Tokenizer* tokenizer_ = nullptr;
-  std::set<std::string> edited_;  ///< all prompts whose facts are edited
+  std::set<std::string> edited_;  ///< all prompts of edited facts
   std::vector<Asked> asked_;      ///< one for each request
 };
 

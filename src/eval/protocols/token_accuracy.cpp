@@ -1,5 +1,5 @@
 // zsRE as memit's code measures it, and UltraEdit (arXiv 2505.14679): the share of the answer's tokens that are the
-// likeliest in their places, the answer's tokens before them given. The two differ in what counts as one outcome.
+// likeliest ones at their positions, given the answer's earlier tokens. The two differ in what one outcome is.
 #include <array>
 #include <utility>
 
@@ -10,12 +10,12 @@ namespace lancet {
 namespace {
 
 enum class Outcomes {
-  kPerRequest,  ///< the share of all tokens of the request's prompts
+  kPerRequest,  ///< one outcome for each request: the share of all tokens of its prompts
   kPerPrompt
 };
 
 struct TokenAccuracyKind {
-  std::vector<MetricRow> metrics;  ///< edited prompt, paraphrases, locality
+  std::vector<MetricRow> metrics;  ///< metrics of the edited prompt, of paraphrases, of locality
   Outcomes outcomes = Outcomes::kPerPrompt;
 };
 

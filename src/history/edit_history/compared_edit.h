@@ -1,4 +1,4 @@
-// What of an edit is compared with others: its texts, normalised.
+// The parts of an edit that are compared with other edits: its texts, normalised.
 #pragma once
 
 #include <span>
@@ -11,10 +11,10 @@ namespace lancet {
 
 struct ComparedEdit {
   EditPlace place = {};
-  const EditRequest* request = nullptr;  ///< request that its history has
+  const EditRequest* request = nullptr;  ///< the request in its history
   std::string subject = {}, relation = {}, target = {};
   std::string prompt = {};            ///< prompt with "{}" in place of the subject
-  std::vector<TokenId> key_ids = {};  ///< ids up to the lookup; empty: there is none
+  std::vector<TokenId> key_ids = {};  ///< token ids up to the lookup token; empty if there is none
 };
 
 /// Returns the edits of all histories, batch by batch.

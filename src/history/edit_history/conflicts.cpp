@@ -13,13 +13,13 @@
 namespace lancet {
 namespace {
 
-/// Places in the list of all edits, the earlier one first.
+/// Two indices in the list of all edits, the earlier one first.
 using Pair = std::pair<size_t, size_t>;
 
 template <typename Key>
 using Groups = std::map<Key, std::vector<size_t>>;
 
-/// Finds pairs kind by kind: one that was found is not looked at again.
+/// Searches for one kind of conflict after another. A pair that was found is not examined again.
 class ConflictSearch {
  public:
   ConflictSearch(std::span<const EditHistory* const> histories, const ConflictOptions& options)
@@ -111,7 +111,7 @@ class ConflictSearch {
     }
   }
 
-  /// `other` has the target of `one` as its subject.
+  /// Whether the subject of `other` is the target of `one`.
   bool is_reversed(const ComparedEdit& one, const ComparedEdit& other) const {
     const bool returns = other.target == one.subject;
     const bool has_relations = !one.relation.empty() && !other.relation.empty();

@@ -1,4 +1,5 @@
-// Edits of a whole history taken out: their own batches' solves, then the histories of keys of those after.
+// Takes edits out of a whole history: first out of the solves of their own batches, then out of the stored keys with
+// which later batches were solved.
 #include "lancet/edit_history/downdate.h"
 
 #include <torch/types.h>
@@ -14,7 +15,7 @@
 namespace lancet {
 namespace {
 
-/// One pass over the batches, with the states that they had and the ones that they get.
+/// One pass over the batches. It has the states as they were, and the states as they become.
 class HistoryDowndate {
  public:
   HistoryDowndate(const EditHistory& history, const std::set<std::string>& ids, const DowndateHelp& help)
@@ -44,7 +45,7 @@ class HistoryDowndate {
     if (!ids.empty()) throw ConfigError(cat("edit ", *ids.begin(), ": none of this id stands"));
   }
 
-  /// What later batches were solved with is not known without it.
+  /// Throws if the stored solves are missing: without them it is not known with which keys later batches were solved.
   void check_solved() const {
     const std::vector<BatchEntry>& entries = history_.journal().batches();
     for (size_t i = result_.keeps; i < entries.size(); ++i)
@@ -85,7 +86,7 @@ class HistoryDowndate {
     if (std::ranges::find(approximations_, what) == approximations_.end()) approximations_.push_back(what);
   }
 
-  /// Notes what is given up in a batch of which some edits stay.
+  /// Notes which exactness is lost in a batch that keeps some of its edits.
   void note_what_is_given_up(const EditedBatch& batch, size_t index) {
     size_t n_changes = 0;
     bool has_left_out = false;
@@ -104,7 +105,7 @@ class HistoryDowndate {
         give_up("what the method measured once, at a first batch, it measured with the edits");
   }
 
-  /// Solves again the weights of layers whose history lost columns. Returns whether there was such a layer.
+  /// Solves again the weights of layers whose stored keys lost columns. Returns whether there was such a layer.
   bool solve_again(const BatchEntry& entry, EditedBatch& batch) {
     bool any = false;
     for (WeightChanges& weight : batch.changes) {
@@ -123,7 +124,7 @@ class HistoryDowndate {
           throw ConfigError(cat(where(weight, i), ": the batch was solved with the keys of the edits as its history: ",
                                 "it must be solved again, for which the layer's statistics and what the solve was of ",
                                 "must be at hand; use --mode replay"));
-        rows_of_keys(*system, delta, edits, where(weight, i));  // refuses what does not belong together
+        rows_of_keys(*system, delta, edits, where(weight, i));  // throws if they do not belong together
         const Tensor right_NF = help_.solve({entry, *system, histories_[name]});
         system->inverse_gram_NN = Tensor();
         weight.deltas[i] = LowRankDelta{delta.left_OR, rows_of_columns(*system, right_NF, edits, delta.right_RI)};
@@ -133,7 +134,7 @@ class HistoryDowndate {
     return any;
   }
 
-  /// The batch's step from the state that it finds by now; moves that state on.
+  /// Returns the step of a batch without its removed edits, starting from the new state, and advances that state.
   StateStep step_without(size_t index, bool is_gone) {
     const EditedBatch& batch = history_.batches()[index];
     const auto n_dropped = static_cast<int64_t>(places_[index].size());
@@ -153,7 +154,7 @@ class HistoryDowndate {
         constants_[name] = tensor;
     }
     if (is_gone) return step;
-    // with those of batches that are gone
+    // together with those of removed batches
     for (auto& [name, tensor] : constants_) {
       step.replaced[name] = tensor;
       if (index > result_.keeps && !batch.state.replaced.contains(name))
@@ -210,11 +211,11 @@ class HistoryDowndate {
 
   const EditHistory& history_;
   const DowndateHelp& help_;
-  std::vector<std::set<int64_t>> places_;    ///< edits that leave each batch
-  std::map<std::string, Tensor> histories_;  ///< histories of keys as they are by now
-  std::set<std::string> changed_;            ///< those of them that are not as they were
-  std::set<std::string> known_;              ///< names of the state as it was
-  std::map<std::string, Tensor> constants_;  ///< what no batch that stays has put into the state yet
+  std::vector<std::set<int64_t>> places_;    ///< for each batch, the edits that leave it
+  std::map<std::string, Tensor> histories_;  ///< stored keys as they are now
+  std::set<std::string> changed_;            ///< names of those that changed
+  std::set<std::string> known_;              ///< names in the state as it was
+  std::map<std::string, Tensor> constants_;  ///< tensors that no remaining batch has put into the state yet
   std::vector<std::string> approximations_;
   int64_t n_later_ = 0;
   Downdated result_;

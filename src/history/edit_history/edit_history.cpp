@@ -22,9 +22,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What a batch did, as two files: its changes, and what a next batch or an undo needs besides.
+// The results of a batch, as two files: its changes, and what the next batch or an undo needs in addition.
 
-/// A sealed file that is not written yet.
+/// The content of a sealed file before it is written.
 struct UnwrittenFile {
   SealedFormat format = {};
   NamedTensors tensors = {};
@@ -37,13 +37,13 @@ struct UnwrittenFile {
 using Json = nlohmann::json;
 
 constexpr SealedFormat kChangesOfBatch{"lancet-edit-changes-1"}, kSolvedOfBatch{"lancet-edit-solved-1"};
-/// Most edits of a batch. Sums over batches stay far from what 63 bits hold.
+/// The largest number of edits of a batch. Sums over batches then fit easily into 63 bits.
 constexpr int64_t kMostEdits = int64_t{1} << 40;
 constexpr const char *kAppended = "appended/", *kReplaced = "replaced/";
 
 std::string system_name(size_t index, const char* part) { return cat("systems/", index, "/", part); }
 
-/// The change that the system is of; null: there is none.
+/// Returns the change that was solved from the system; null if there is none.
 const LowRankDelta* change_of(const std::vector<WeightChanges>& changes, const SolvedSystem& system) {
   for (const WeightChanges& weight : changes) {
     if (weight.id != system.id || system.change < 0 || static_cast<size_t>(system.change) >= weight.deltas.size())
@@ -53,7 +53,7 @@ const LowRankDelta* change_of(const std::vector<WeightChanges>& changes, const S
   return nullptr;
 }
 
-/// Undefined: there is none.
+/// Undefined if there is no such change.
 Tensor left_factor(const std::vector<WeightChanges>& changes, const SolvedSystem& system) {
   const LowRankDelta* change = change_of(changes, system);
   return change == nullptr ? Tensor() : change->left_OR;
@@ -65,7 +65,7 @@ bool is_left_factor(const EditedBatch& batch, const SolvedSystem& system) {
          left.to(Placement::host()).equal(system.residuals_DN);
 }
 
-/// Tensors of a file by their names, each taken once.
+/// The tensors of a file by their names. Each can be taken once.
 class NamedParts {
  public:
   explicit NamedParts(NamedTensors tensors) : tensors_(tensors.begin(), tensors.end()) {}
@@ -123,7 +123,8 @@ bool is_whole_numbers(const Json& list) {
   return list.is_array() && std::ranges::all_of(list, [](const Json& each) { return each.is_number_integer(); });
 }
 
-/// The fact "systems": of each a weight's name, the number of its change, and the edits of each key.
+/// Parses the fact "systems", which has for each system the weight's name, the number of its change, and the edits of
+/// each key.
 Json parse_systems(const std::string& text) {
   Json list;
   try {
@@ -164,14 +165,14 @@ std::vector<SolvedSystem> systems_of(const Json& list, NamedParts& parts, const 
   return systems;
 }
 
-/// The changes (deltas/stream_state.h); format lancet-edit-changes-1.
+/// Makes the file of a batch's changes (deltas/stream_state.h), in the format lancet-edit-changes-1.
 UnwrittenFile changes_file(const std::vector<WeightChanges>& changes, const ModelConfig& config) {
   return {kChangesOfBatch, to_named(changes, config), {}};
 }
 
-/// Makes the file of what a batch was solved from: each solved system's "systems/0/keys", "residuals" where they are
-/// not the change's left factor, "inverse_gram"; the state's step under "appended/" and "replaced/"; facts: format
-/// lancet-edit-solved-1, systems (JSON), edits.
+/// Makes the file of what a batch was solved from, in the format lancet-edit-solved-1. For each solved system it has
+/// "systems/0/keys", "residuals" if they are not the left factor of the change, and "inverse_gram". The step of the
+/// state is under "appended/" and "replaced/". The facts are format, systems (JSON) and edits.
 UnwrittenFile solved_file(const EditedBatch& batch, const ModelConfig& config) {
   UnwrittenFile file{kSolvedOfBatch, {}, {}};
   Json systems = Json::array();
@@ -189,7 +190,7 @@ UnwrittenFile solved_file(const EditedBatch& batch, const ModelConfig& config) {
   return file;
 }
 
-/// Throws: CheckpointError when the file is damaged, is not the one of that hash, or none of this model's.
+/// Throws: CheckpointError if the file is damaged, has another hash, or belongs to another model.
 std::vector<WeightChanges> read_changes_file(const fs::path& path, const std::string& hash, const ModelConfig& config) {
   const NamedTensors named = load_named(path, kChangesOfBatch, hash);
   try {
@@ -199,7 +200,7 @@ std::vector<WeightChanges> read_changes_file(const fs::path& path, const std::st
   }
 }
 
-/// Throws as read_changes_file() does. `batch` has its changes.
+/// Throws: as read_changes_file(). `batch` already has its changes.
 void read_solved_file(const fs::path& path, const std::string& hash, const ModelConfig& config, EditedBatch& batch) {
   Metadata facts;
   NamedParts parts(load_named(path, kSolvedOfBatch, hash, &facts));
@@ -218,7 +219,7 @@ void read_solved_file(const fs::path& path, const std::string& hash, const Model
 
 constexpr const char *kChangesFolder = "changes", *kSolvedFolder = "solved";
 
-/// A hash is a file's name: nothing else may be one.
+/// Returns the path of the file that is named by its hash. Throws if `hash` is not a hash.
 fs::path file_of(const fs::path& folder, const char* kind, const std::string& hash) {
   if (hash.size() != 32 || hash.find_first_not_of("0123456789abcdef") != std::string::npos)
     throw CheckpointError(cat((folder / kJournalFile).string(), ": ", kind, ": expected 32 hexadecimal digits, got '",
@@ -226,7 +227,7 @@ fs::path file_of(const fs::path& folder, const char* kind, const std::string& ha
   return folder / kind / (hash + ".safetensors");
 }
 
-/// A link to the file that lies under this name in `earlier`, else a new one.
+/// Makes a link to the file of this name in `earlier` if it exists, else writes a new file.
 template <typename Make>
 void put(const Make& make, const fs::path& name, const fs::path& earlier) {
   std::error_code problem;
@@ -234,7 +235,7 @@ void put(const Make& make, const fs::path& name, const fs::path& earlier) {
   if (earlier.empty() || problem) make().write(name);
 }
 
-/// Throws: CheckpointError when the journal's entry is not the one that the data were written with.
+/// Throws: CheckpointError if the journal's entry is not the one with which the data were written.
 void check_belongs(const BatchEntry& entry, const EditedBatch& batch) {
   const auto n_edits = static_cast<int64_t>(entry.edits.size());
   for (const WeightChanges& weight : batch.changes) {
@@ -266,7 +267,7 @@ void append(std::vector<WeightChanges>& to, const std::vector<WeightChanges>& mo
 
 EditHistory EditHistory::load(const fs::path& folder, Journal journal, const ModelConfig& config) {
   EditHistory history{std::move(journal)};
-  // Where no batch stands there is no folder, and nothing that is missing of the next ones.
+  // without batches there is no such folder, and nothing is missing for later ones
   history.has_solved_ = history.journal_.batches().empty() || fs::exists(folder / kSolvedFolder);
   for (const BatchEntry& entry : history.journal_.batches()) {
     EditedBatch& batch = history.batches_.emplace_back();

@@ -11,7 +11,7 @@ namespace {
 
 using Columns = std::vector<std::vector<int64_t>>;
 
-/// What gives an edit its key: the tokens up to the subject's last one.
+/// Returns the tokens that determine an edit's key: those up to the subject's last token.
 std::vector<TokenId> ids_of_key(const EditRecord& edit) {
   return {edit.prompt_ids.begin(), edit.prompt_ids.begin() + edit.lookup + 1};
 }
@@ -43,8 +43,9 @@ Columns history_columns(const EditedBatch& batch, const BatchEntry& entry, int64
     for (int64_t i = 0; i < n_edits; ++i) columns.push_back({i});
     return columns;
   }
-  // In rounds, one after the other, each over its own targets: a change of targets that were not seen begins one, and
-  // has all of them, unless residual bounds left some for a later pass. Edits that were left out have no key.
+  // Changes come in rounds, one round after another, each with its own targets. A change with unseen targets begins a
+  // round and has all of its targets, unless residual bounds left some of them for a later pass. Edits that were left
+  // out have no key.
   Columns columns;
   std::set<int64_t> seen;
   std::set<std::vector<TokenId>> keys_seen;

@@ -1,4 +1,4 @@
-// One solve for the edits of several histories.
+// Solves once for the edits of several histories.
 #include <torch/types.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace lancet {
 namespace {
 
-/// The edits that stay, of all histories, by history, batch and place.
+/// The remaining edits of all histories, by history, batch and index.
 class JointEdits {
  public:
   JointEdits(std::span<const EditHistory* const> histories, std::set<std::string> drop) {
@@ -30,7 +30,8 @@ class JointEdits {
 
   const std::vector<EditRecord>& records() const { return records_; }
 
-  /// Returns the edits' places in the joint batch; empty: they were all dropped. Throws: ConfigError when some were.
+  /// Returns the indices of the edits in the joint batch; empty if all were dropped. Throws: ConfigError if only some
+  /// were dropped.
   std::vector<int64_t> places(size_t history, size_t batch, const std::vector<int64_t>& edits) const {
     std::vector<int64_t> places;
     for (const int64_t edit : edits)
@@ -56,7 +57,7 @@ class JointEdits {
   std::vector<EditRecord> records_;
 };
 
-/// The keys of one weight that stay.
+/// The remaining keys of one weight.
 struct JointKeys {
   std::vector<std::vector<int64_t>> edits = {};
   std::vector<Tensor> keys_FN = {}, asked_DN = {};
@@ -75,7 +76,8 @@ struct JointKeys {
   }
 };
 
-/// A column for each edit: a shared key's in equal parts to those that share it, zeros where one has none.
+/// Returns a change with a column for each edit. A shared key is divided equally among its edits; an edit without a key
+/// gets zeros.
 LowRankDelta by_edit(const SolvedSystem& system, const LowRankDelta& solved, int64_t n_edits) {
   const Tensor left_DR = torch::zeros({solved.left_OR.size(0), n_edits}, torch::kDouble);
   std::vector<int64_t> edits(static_cast<size_t>(n_edits));
@@ -88,7 +90,7 @@ LowRankDelta by_edit(const SolvedSystem& system, const LowRankDelta& solved, int
   return {left_DR, rows_of_columns(system, solved.right_RI, edits, right_RF)};
 }
 
-/// All steps as one, with the edits that stay.
+/// Returns all steps as one, with the remaining edits.
 StateStep joint_step(std::span<const EditHistory* const> histories, int64_t n_edits) {
   EditorState state;
   MergedState merged;
@@ -100,7 +102,8 @@ StateStep joint_step(std::span<const EditHistory* const> histories, int64_t n_ed
   return {.replaced = state.tensors, .edits = n_edits};
 }
 
-/// A joint solve gives values at keys: what was trained on whole texts has none, and would be lost.
+/// Refuses a history with edits that were trained on whole texts: a joint solve gives values at keys, and these edits
+/// have none.
 void refuse_trained(const EditHistory& history) {
   for (size_t b = 0; b < history.batches().size(); ++b) {
     const EditedBatch& batch = history.batches()[b];

@@ -27,7 +27,7 @@ void check_base(const JournalBase& base, const JournalBase& first, size_t number
   check("tokenizer", base.tokenizer, first.tokenizer);
 }
 
-/// Places in the new journal.
+/// Copies the settings. Returns their indices in the new journal.
 std::vector<size_t> put_settings(Journal& journal, const Journal& from) {
   std::vector<size_t> places;
   for (const EditSetting& setting : from.settings()) places.push_back(journal.add_setting(setting));
@@ -87,7 +87,7 @@ MergedHistory add_histories(Histories histories, const ModelConfig& config) {
 
 namespace {
 
-/// The sum of several changes at some keys, of which low-rank ones are never formed.
+/// Returns the sum of several changes applied to some keys. Low-rank changes are not multiplied out.
 Tensor values_at(const std::vector<WeightDelta>& deltas, size_t n, const Tensor& keys_FN) {
   Tensor values_DN;
   for (size_t i = 0; i < n; ++i) {
@@ -107,14 +107,14 @@ const WeightChanges* find_changes(const std::vector<WeightChanges>& changes, Wei
   return found == changes.end() ? nullptr : &*found;
 }
 
-/// The key of some edits in a batch's last change of a weight that has it.
+/// The key of some edits in the last change of a weight in which they have a key.
 struct LastKey {
   const SolvedSystem* system = nullptr;
   int64_t column = 0;
-  size_t n_before = 0;  ///< changes of the weight before that one, in all batches
+  size_t n_before = 0;  ///< number of earlier changes of the weight, in all batches
 };
 
-/// Returns the keys of one weight in one batch, in the order in which they came up.
+/// Returns the keys of one weight in one batch, in the order of their first change.
 std::vector<std::pair<std::vector<int64_t>, LastKey>> last_keys(const EditedBatch& batch, WeightId id,
                                                                 size_t n_before) {
   std::vector<std::pair<std::vector<int64_t>, LastKey>> keys;
@@ -138,7 +138,7 @@ AskedKeys asked_of(const EditHistory& history, WeightId id) {
   size_t n_before = 0;
   for (size_t b = 0; b < history.batches().size(); ++b) {
     const EditedBatch& batch = history.batches()[b];
-    std::map<size_t, std::vector<LastKey>> by_change;  // those of one change are looked at together
+    std::map<size_t, std::vector<LastKey>> by_change;  // the keys of one change are handled together
     std::map<size_t, std::vector<std::vector<int64_t>>> edits;
     for (auto& [of, last] : last_keys(batch, id, n_before)) {
       by_change[last.n_before].push_back(last);

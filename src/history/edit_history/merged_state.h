@@ -1,4 +1,4 @@
-// The states of several streams as one.
+// Joins the states of several streams.
 #pragma once
 
 #include <set>
@@ -9,24 +9,24 @@
 
 namespace lancet {
 
-/// Puts the steps of histories one after the other. Columns go after columns; what is measured once stays as the
-/// first one has it.
+/// Appends the steps of histories to each other. Columns are appended to columns; of what is measured only once, the
+/// first history's version stays.
 class MergedState {
  public:
-  /// The steps that follow are of another history.
+  /// Says that the following steps belong to another history.
   void begin_history();
 
-  /// The step that leads on from what was put so far.
+  /// Returns the step that continues from everything appended so far.
   StateStep next(const StateStep& step);
 
-  /// Whether a later history replaced what is not its own alone: columns that it compressed, running numbers. They are
-  /// left out.
+  /// Whether something was left out: a later history replaced a tensor that is not only its own, such as compressed
+  /// columns or running sums.
   bool left_out() const { return left_out_; }
 
  private:
-  std::set<std::string> known_;   ///< names
-  std::set<std::string> shared_;  ///< those of earlier histories
-  std::set<std::string> own_;     ///< those of the history under way
+  std::set<std::string> known_;   ///< all names
+  std::set<std::string> shared_;  ///< names in earlier histories
+  std::set<std::string> own_;     ///< names in the current history
   bool left_out_ = false;
 };
 

@@ -9,10 +9,10 @@
 namespace lancet {
 namespace {
 
-/// So many columns of cosines are in memory at once.
+/// How many columns of cosines are in memory at once.
 constexpr int64_t kChunk = 1024;
 
-/// L^-1 K, or K.
+/// Returns L^-1 K, or K if there is no L.
 Tensor whitened(const Tensor& lower_FF, const Tensor& keys_FN) {
   if (!lower_FF.defined()) return keys_FN;
   if (lower_FF.dim() == 2) return at::linalg_solve_triangular(lower_FF, keys_FN, /*upper=*/false);
@@ -20,7 +20,7 @@ Tensor whitened(const Tensor& lower_FF, const Tensor& keys_FN) {
   return at::linalg_solve_triangular(lower_FF, parts, /*upper=*/false).flatten(0, 1);
 }
 
-/// Columns of norm 1; of zeros they stay zeros.
+/// Returns columns of norm 1. Columns of zeros stay zeros.
 Tensor unit_columns(const Tensor& columns) { return columns / columns.norm(2, 0, /*keepdim=*/true).clamp_min(1e-300); }
 
 }  // namespace
@@ -34,7 +34,7 @@ NearKeys::NearKeys(std::span<const EditHistory* const> histories, const std::vec
   std::set<std::pair<WeightId, size_t>> taken;
   for (size_t h = 0; h < histories.size(); ++h)
     for (size_t b = 0; b < histories[h]->batches().size(); ++b)
-      for (const SolvedSystem& system : histories[h]->batches()[b].systems)  // in the order of the changes
+      for (const SolvedSystem& system : histories[h]->batches()[b].systems)  // ordered by the changes
         for (size_t n = 0; n < system.edits.size(); ++n)
           for (const int64_t edit : system.edits[n]) {
             const size_t place = first_of_batch.at({h, b}) + static_cast<size_t>(edit);

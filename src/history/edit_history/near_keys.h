@@ -1,4 +1,4 @@
-// Keys that lie near each other and are to get other values.
+// Finds keys that are close to each other but should get different values.
 #pragma once
 
 #include <map>
@@ -20,14 +20,15 @@ class NearKeys {
   NearKeys(std::span<const EditHistory* const> histories, const std::vector<ComparedEdit>& edits,
            const ConflictOptions& options);
 
-  /// Finds near pairs, by places in `edits`, the earlier one first: the layer of the largest cosine.
+  /// Finds pairs of near keys, with the layer of the largest cosine. Edits are given by their indices in `edits`, the
+  /// earlier one first.
   std::map<std::pair<size_t, size_t>, NearPair> find();
 
-  /// ConflictReport::metrics, after find().
+  /// Returns ConflictReport::metrics, after find().
   std::vector<std::pair<WeightId, bool>> metrics() const { return metrics_; }
 
  private:
-  /// Keys of one weight, a column for each edit that has a key there.
+  /// The keys of one weight: a column for each edit that has a key there.
   struct Keys {
     std::vector<size_t> edits = {};
     std::vector<Tensor> keys_F = {}, residuals_D = {};

@@ -13,11 +13,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Returns the state's folder in outputs of earlier versions.
+/// Returns the folder of the state in outputs of earlier versions.
 fs::path state_folder(const fs::path& output) { return output / "state"; }
 
 void check_beside(const StreamFacts& facts, const fs::path& output) {
-  if (facts.owner.beside.empty()) return;  // of the first version, which does not tell
+  if (facts.owner.beside.empty()) return;  // the first version does not say it
   const std::string requests = read_text_file(output / "requests.jsonl", "requests");
   if (facts.owner.beside != ContentHash().add(requests).hex())
     throw CheckpointError(cat((output / "state").string(),
@@ -43,7 +43,8 @@ EditHistory load_state_folder(const fs::path& output, const ModelConfig& config)
       throw CheckpointError(cat(folder.string(), ": request ", id, " is not in requests.jsonl beside it"));
     entry.columns.push_back(places.at(id));
   }
-  if (!has_columns(stream.changes)) entry.columns.clear();  // there, dense changes had the ids of all their requests
+  // in that version, dense changes had the ids of all their requests
+  if (!has_columns(stream.changes)) entry.columns.clear();
   EditHistory history({.weights = facts.owner.base_hash});
   entry.setting = history.journal().add_setting({.method = facts.owner.method, .editor = facts.editor});
   StateStep step{.replaced = std::move(stream.editor.tensors), .edits = stream.editor.edits};

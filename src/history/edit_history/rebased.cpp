@@ -8,7 +8,7 @@
 namespace lancet {
 namespace {
 
-/// One edit's key and residual at one weight.
+/// The key and the residual of one edit at one weight.
 struct KeyAndResidual {
   Tensor key_F, residual_D;
 };

@@ -1,4 +1,4 @@
-// One batch without some of its edits.
+// Computes one batch without some of its edits.
 #include <torch/types.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ std::vector<int64_t> places_kept(size_t n, const std::set<int64_t>& dropped) {
   return kept;
 }
 
-/// Returns each edit's place without the dropped ones; -1 for those.
+/// Returns each edit's index among the remaining edits; -1 for dropped edits.
 std::vector<int64_t> new_places(size_t n, const std::set<int64_t>& dropped) {
   std::vector<int64_t> places(n, -1);
   int64_t next = 0;
@@ -28,7 +28,7 @@ std::vector<int64_t> new_places(size_t n, const std::set<int64_t>& dropped) {
   return places;
 }
 
-/// Which of the system's keys stay, and which go.
+/// Which keys of the system stay, and which are dropped.
 struct KeyParts {
   std::vector<int64_t> kept = {}, dropped = {};
 
@@ -71,7 +71,7 @@ class Reduction {
   }
 
  private:
-  /// `column`: place in entry_.columns of the change's first; goes on after its last.
+  /// `column`: index of the change's first column in entry_.columns. It is advanced past the change's last column.
   LowRankDelta without(const WeightChanges& weight, size_t change, size_t& column, ReducedBatch& reduced) const {
     const LowRankDelta& delta = low_rank(weight, change);
     const std::vector<int64_t> edits = edits_of_columns(entry_, column, delta);
@@ -83,7 +83,7 @@ class Reduction {
     LowRankDelta fewer{delta.left_OR.index_select(1, kept), delta.right_RI.index_select(0, kept)};
     const SolvedSystem* system = find_system(batch_, weight.id, change);
     if (system == nullptr) {
-      // a change of nothing, for the sake of its columns
+      // the change is zero, but it still has columns
       if (is_zero(delta)) return fewer;
       throw ConfigError(cat(where(weight, change), ": the method keeps nothing of what it was solved from: an edit ",
                             "cannot leave its batch; use --mode replay"));
@@ -117,7 +117,7 @@ class Reduction {
     fewer.residuals_DN = system.residuals_DN.index_select(1, kept_I);
     if (parts.kept.empty()) {
       results.delta.right_RI = torch::zeros_like(results.delta.right_RI);
-      return;  // columns of edits that have no key here alone: no system
+      return;  // only columns of edits without a key here: there is no system
     }
     Tensor right_IF = rows_NF.index_select(0, kept_I);
     fewer.inverse_gram_NN = system.inverse_gram_NN;

@@ -16,7 +16,7 @@ Tensor block(const Tensor& matrix, const Tensor& rows, const Tensor& columns) {
   return matrix.index_select(0, rows).index_select(1, columns);
 }
 
-/// How far V = I - U K, or a stored one, is from the symmetric matrix that it should be, in norm.
+/// Returns the norm of the difference between V = I - U K (or a stored V) and its transpose. V should be symmetric.
 double asymmetry(const Tensor& inverse_gram_NN) {
   return (inverse_gram_NN - inverse_gram_NN.t()).norm().item<double>() / 2;
 }
@@ -30,7 +30,7 @@ ReducedSystem reduce_system(const Tensor& right_NF, const Tensor& keys_FN, const
   constexpr double kRounding = std::numeric_limits<double>::epsilon();
   const Tensor kept_I = torch::tensor(kept, torch::kLong), dropped_J = torch::tensor(dropped, torch::kLong);
   Tensor inverse_NN = inverse_gram_NN;
-  double off = kRounding;  // by the entries' own rounding
+  double off = kRounding;  // because the entries themselves are rounded
   if (inverse_NN.defined()) {
     off *= inverse_NN.norm().item<double>();
   } else {
@@ -52,7 +52,7 @@ ReducedSystem reduce_system(const Tensor& right_NF, const Tensor& keys_FN, const
   reduced.inverse_gram_II =
       block(inverse_NN, kept_I, kept_I) - torch::matmul(weights_IJ, block(inverse_NN, dropped_J, kept_I));
   const double size = reduced.right_IF.norm().item<double>();
-  // d(V_IJ V_JJ^-1) is at most off (1 + |V_IJ V_JJ^-1|) / lambda_min
+  // the error of V_IJ V_JJ^-1 is at most off (1 + |V_IJ V_JJ^-1|) / lambda_min
   const double moved = (1 + weights_IJ.norm().item<double>()) * right_JF.norm().item<double>();
   reduced.error = kRounding + (moved > 0 ? off / smallest * moved / size : 0);
   if (!(smallest > 0) || !(reduced.error <= kLargestDowndateError))

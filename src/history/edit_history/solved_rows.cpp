@@ -10,7 +10,7 @@
 namespace lancet {
 namespace {
 
-/// Residuals are stored in f64, changes perhaps in f32.
+/// A tolerance, because residuals are stored in f64 but changes perhaps in f32.
 constexpr double kSameResidual = 1e-5;
 
 }  // namespace

@@ -20,7 +20,8 @@ namespace {
                             shape_text(got.sizes())));
 }
 
-/// Keys of earlier edits at a layer's down projection, a column each; with a text budget what they got below them.
+/// Checks the keys of earlier edits at a layer's down projection, one in each column. With a text budget, each column
+/// also has the outputs for its key.
 void check_keys(const std::string& name, const Tensor& tensor, const std::map<int64_t, int64_t>& inputs,
                 int64_t d_model) {
   const std::optional<int64_t> layer = parse_whole_number(name.substr(kHistoryPrefix.size()));
@@ -32,8 +33,8 @@ void check_keys(const std::string& name, const Tensor& tensor, const std::map<in
     refuse_state(name, cat("floats [", found->second, ", n], a column for each key"), tensor);
 }
 
-/// Tokens that count beside the text's, a column each: "curvature.keys.3" at a layer's down projection,
-/// "curvature.gradients.3" at its output.
+/// Checks the tokens that count besides those of the text, one in each column: "curvature.keys.3" at the down
+/// projection of layer 3, "curvature.gradients.3" at its output.
 void check_curvature(const std::string& name, const Tensor& tensor, const std::map<int64_t, int64_t>& inputs,
                      int64_t d_model) {
   const std::vector<std::string> parts = split(name, '.');
@@ -44,14 +45,14 @@ void check_curvature(const std::string& name, const Tensor& tensor, const std::m
     refuse_state(name, cat("floats [", size, ", n], a column for each token"), tensor);
 }
 
-/// Tokens of earlier requests one after another, and how many each prompt and target has.
+/// Checks the token ids of earlier requests, one request after another, or the lengths of each prompt and target.
 void check_texts(const std::string& name, const Tensor& tensor) {
   const int64_t rows = name == "texts.ids" ? 1 : name == "texts.sizes" ? 2 : 0;
   if (tensor.dim() != 2 || tensor.size(0) != rows || tensor.scalar_type() != torch::kLong)
     refuse_state(name, "texts.ids [1, tokens] or texts.sizes [2, texts], whole numbers", tensor);
 }
 
-/// Checks what a state has columns of. Returns whether it is that.
+/// Checks the tensors of a state that have columns. Returns whether `name` is one of them.
 bool check_columns(const std::string& name, const Tensor& tensor, const std::map<int64_t, int64_t>& inputs,
                    int64_t d_model) {
   if (name.starts_with(kHistoryPrefix))
@@ -65,8 +66,8 @@ bool check_columns(const std::string& name, const Tensor& tensor, const std::map
   return true;
 }
 
-/// Running sums over the inputs and gradients of projections of one shape: "normaliser.48x32.mean"; ".scatter": of
-/// products of the gradients.
+/// Checks running sums over the inputs and gradients of projections of one shape: "normaliser.48x32.mean"; ".scatter"
+/// has sums of products of the gradients.
 void check_normaliser(const std::string& name, const Tensor& tensor) {
   const std::vector<std::string> parts = split(name, '.');
   const std::vector<std::string> sizes = split(parts.size() == 3 ? parts[1] : "", 'x');
@@ -84,7 +85,7 @@ void check_normaliser(const std::string& name, const Tensor& tensor) {
 }  // namespace
 
 void check_state(const StateStep& step, const ModelConfig& config) {
-  std::map<int64_t, int64_t> inputs;  // by layer
+  std::map<int64_t, int64_t> inputs;  // input sizes by layer
   for (const WeightSpec& spec : weight_table(config))
     if (spec.id.kind == WeightKind::kDown) inputs[spec.id.layer] = spec.shape.back();
   for (const auto& [name, tensor] : step.appended)

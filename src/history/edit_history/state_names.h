@@ -1,4 +1,4 @@
-// What the tensors of a method's state are, by their names: each file is held to it when it is read.
+// The meaning of a state's tensors, by their names. Each file is checked against it when it is read.
 #pragma once
 
 #include "lancet/deltas/stream_state.h"
@@ -6,8 +6,8 @@
 
 namespace lancet {
 
-/// Throws: CheckpointError "NAME: expected ..., got ..." for a tensor of another shape than methods give it. Names that
-/// no method has are not looked at: nobody reads them.
+/// Throws: CheckpointError "NAME: expected ..., got ..." if a tensor has another shape than the methods give it.
+/// Tensors with unknown names are ignored, because nothing reads them.
 void check_state(const StateStep& step, const ModelConfig& config);
 
 }  // namespace lancet

@@ -34,7 +34,7 @@ fs::path base_of_adapter(const fs::path& adapter) {
   return found->get<std::string>();
 }
 
-/// The weight as it is stored, with the change added.
+/// Returns the stored weight with the change added.
 WeightTransaction::Entry changed(const ModelFiles& files, const WeightSpec& spec, const WeightChanges& changes,
                                  AdaptedWeight& told) {
   const at::ScalarType type = to_scalar_type(
@@ -99,7 +99,8 @@ AppliedAdapter apply_adapter(const ApplyJob& job) {
     }
   applied.format = files.checkpoint.gguf() != nullptr ? "gguf" : has_packed ? "mixed" : "checkpoint";
   OutputLock lock(job.out, kApplyOutput);
-  check_new_output(job.out, job.if_exists, kApplyOutput);  // again: another run may have ended before the lock
+  // again: another run may have ended before the lock was taken
+  check_new_output(job.out, job.if_exists, kApplyOutput);
   OutputFolder folder(job.out, job.if_exists, kApplyOutput);
   (has_packed ? make_mixed_form(files) : make_checkpoint_form(files))->write(entries, folder.staging());
   write_text_file(folder.staging() / kApplyRecord, to_json(applied, job));

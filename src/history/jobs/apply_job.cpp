@@ -9,7 +9,7 @@
 namespace lancet {
 namespace {
 
-/// Nothing where the bases' shapes differ: their keys cannot be compared.
+/// Returns nothing if the base models have different shapes, because their keys cannot be compared.
 std::vector<RebasedEdit> compare_with(HistorySource& source, const JobConfig& job) {
   if (!job.output->keeps_state) return {};
   const EditHistory there = EditHistory::load(job.output->place.folder / kEditsFolder, source.files().config);

@@ -18,7 +18,7 @@ Json report_of_kept(const BatchEntry& batch, const std::vector<int64_t>& kept) {
   return Json::parse(to_record(without_requests(from_record(batch.report.dump(), batch.edits.size()), kept)));
 }
 
-/// Whether a batch after the first that loses an edit was solved with keys of earlier ones.
+/// Whether batches after `first`, the first one that loses an edit, were solved with the keys of earlier batches.
 bool has_history_of_keys(const EditHistory& history, size_t first) {
   if (first + 1 >= history.batches().size()) return false;
   const auto has_keys = [](const std::map<std::string, Tensor>& tensors) {

@@ -1,4 +1,4 @@
-// Which edits are meant: by id, by how well they hold, or the last batches.
+// Selects edits: by id, by how well they hold, or the last batches.
 #include <algorithm>
 #include <charconv>
 #include <set>
@@ -11,7 +11,7 @@
 namespace lancet {
 namespace {
 
-/// "specificity_prob.after < 0.5" or "success == false".
+/// A condition like "specificity_prob.after < 0.5" or "success == false".
 class Condition {
  public:
   explicit Condition(const std::string& text) : text_(text) {
@@ -40,7 +40,7 @@ class Condition {
       refuse();
   }
 
-  /// Throws: ConfigError when the edit was not measured so.
+  /// Throws: ConfigError if the edit has no such measure.
   bool holds(const std::string& id, const MeasuredEdit* edit) const {
     const std::optional<double> value = edit == nullptr ? std::nullopt : value_of(*edit);
     if (!value)
@@ -56,7 +56,7 @@ class Condition {
  private:
   static constexpr const char* kComparisons[] = {"<", "<=", ">", ">=", "==", "!="};
   static constexpr const char* kSuccess = "success";
-  static constexpr const char* kOldSuccess = "took";  // goes when the next version is out
+  static constexpr const char* kOldSuccess = "took";  // remove when the next version is released
 
   [[noreturn]] void refuse() const {
     throw ConfigError(cat("--where '", visible_text(text_),

@@ -15,8 +15,8 @@ namespace fs = std::filesystem;
 
 constexpr const char* kJobFile = "job.yaml";
 
-/// The folder of edits alone counts as part of the output around it where it has its place and its name there: beside a
-/// copy may lie another output, or the reader's own job.
+/// Returns the output to which a folder of edits belongs. It belongs to the folder around it only if it has the place
+/// and the name that it has in outputs: beside a copy there may be another output, or a job of the user's.
 std::optional<fs::path> output_of(const fs::path& given, const std::optional<fs::path>& journal_folder) {
   if (!journal_folder) {
     if (!has_edits(given))
@@ -35,7 +35,8 @@ std::optional<Journal> read_journal(const std::optional<fs::path>& folder) {
   return folder ? std::optional(Journal::read(*folder)) : std::nullopt;
 }
 
-/// An output's; somebody may have changed it. Throws: ConfigError also where it is no map of sections.
+/// Loads the job file of an output, which somebody may have changed. Throws: ConfigError, also if it is not a map of
+/// sections.
 ConfigTree load_job_file(const fs::path& path) {
   ConfigTree job = load_config(path);
   const ConfigTree* const output = job.find("output");
@@ -45,7 +46,7 @@ ConfigTree load_job_file(const fs::path& path) {
   return job;
 }
 
-/// Reads the base model's folder from the job of an output of an earlier version.
+/// Reads the base model's folder from the job file of an output of an earlier version.
 fs::path model_in_job(const fs::path& path) {
   const ConfigTree job = load_job_file(path);
   const ConfigTree* const model = job.find("model");
@@ -55,7 +56,7 @@ fs::path model_in_job(const fs::path& path) {
   return model->scalar;
 }
 
-/// Returns where the base lay; an output of an earlier version has no journal that says it.
+/// Returns the folder in which the base model was. Outputs of earlier versions have no journal with it.
 fs::path base_of(const fs::path& given, const std::optional<Journal>& journal) {
   const fs::path base = journal ? fs::path(journal->base().folder) : model_in_job(given / kJobFile);
   if (!fs::exists(base))
@@ -114,7 +115,8 @@ JobConfig HistorySource::job(size_t setting, std::span<const EditRequest> reques
 
 namespace {
 
-/// What a batch's edits depend on: not where files lay, whose content the journal knows, nor how a run was placed.
+/// Returns a text of what a batch's edits depend on. It leaves out the places of files, whose content the journal has,
+/// and how a run was placed on devices.
 std::string what_edited(const EditSetting& setting) {
   const std::string where = "the edits' editor";
   const ConfigTree editor = options_with_present_names(parse_config(setting.editor, where), where);

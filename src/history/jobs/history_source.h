@@ -1,4 +1,4 @@
-// Where edits come from that are data: an output's folder, and the job that they were made by.
+// Reads stored edits: the folder of an output, and the job that made the edits.
 #pragma once
 
 #include <filesystem>
@@ -15,22 +15,24 @@
 
 namespace lancet {
 
-/// What is made of an output that is an adapter, where no override says it.
+/// What an output in the form of an adapter becomes, if no override says it.
 enum class AdapterOutputs { kStay, kBecomeModels };
 
 class HistorySource {
  public:
-  /// `edits`: an output, or its folder edits/, which may lie anywhere under any name. `model`: empty: where the base
-  /// lay. Throws: ConfigError when there are no edits, or none that stand; CheckpointError for a journal that is
-  /// damaged.
+  /// `edits`: an output, or its folder edits/, which may have been moved and renamed. `model`: if empty, the model is
+  /// where the edits' base model was. Throws: ConfigError if there are no edits, or all were taken back;
+  /// CheckpointError if the journal is damaged.
   HistorySource(const std::filesystem::path& edits, const std::filesystem::path& model);
 
   const Journal& journal() const { return *journal_; }
-  /// Read when it is first asked for. Throws: CheckpointError for what is damaged, or of other shapes than the model's.
+  /// Returns the history, which is read at the first call. Throws: CheckpointError if it is damaged, or does not fit
+  /// the shapes of the model.
   const EditHistory& history();
   const ModelFiles& files() const { return files_; }
   const std::filesystem::path& model() const { return model_; }
-  /// The output that the edits lie in; nullopt: they are a folder of edits alone, such as somebody passed on.
+  /// Returns the output that has the edits; nullopt if they are a folder alone, for example one that somebody passed
+  /// on.
   const std::optional<std::filesystem::path>& output() const { return output_; }
 
   struct Target {
@@ -38,13 +40,13 @@ class HistorySource {
     IfExists if_exists = IfExists::kError;
     AdapterOutputs adapters = AdapterOutputs::kStay;
   };
-  /// The job that batch `setting` was edited by, with these requests and this output. Throws: ConfigError.
+  /// Returns the job that edited the batches of `setting`, with these requests and this output. Throws: ConfigError.
   JobConfig job(size_t setting, std::span<const EditRequest> requests, const Target& target,
                 std::span<const std::string> overrides) const;
 
  private:
-  std::filesystem::path given_;                          ///< folder as it was named
-  std::optional<std::filesystem::path> journal_folder_;  ///< nullopt: an output of an earlier version has none
+  std::filesystem::path given_;                          ///< the folder as the user named it
+  std::optional<std::filesystem::path> journal_folder_;  ///< nullopt: outputs of earlier versions have none
   std::optional<std::filesystem::path> output_;
   std::optional<Journal> journal_;
   std::filesystem::path model_;
@@ -52,20 +54,20 @@ class HistorySource {
   std::optional<EditHistory> history_;
 };
 
-/// The last setting of the batches from `first` on. Throws: ConfigError when they were edited by several that differ in
-/// more than where files lay and how runs were placed.
+/// Returns the last setting of the batches from `first` on. Throws: ConfigError if they have several settings that
+/// differ in more than places of files and placement on devices.
 size_t one_setting(const Journal& journal, size_t first);
 
-/// Requests one after the other, and which of them each batch has.
+/// All requests, one after another, and the indices of each batch's requests.
 struct Numbered {
   std::vector<EditRequest> requests = {};
   std::vector<std::vector<int64_t>> batches = {};
 };
 Numbered numbered(const std::vector<std::vector<EditRequest>>& batches);
-/// Numbers the requests that stand.
+/// Numbers the requests of the current edits.
 Numbered numbered(const Journal& journal);
 
-/// Collective: the job of edits that are given, its output and, on root, its report. Throws: as run_edit_job().
+/// Collective. Runs the job of given edits. Returns its output and, on root, its report. Throws: as run_edit_job().
 MadeOutput make_output(const JobConfig& job, Communicator& communicator, ReplayedEdits given);
 
 }  // namespace lancet

@@ -24,18 +24,18 @@ std::vector<const EditHistory*> pointers_to(const Histories& histories) {
   return pointers;
 }
 
-/// Edits by the history that they are in.
+/// Ids of edits, for each history.
 using Chosen = std::vector<std::set<std::string>>;
 
 bool is_chosen(const Chosen& chosen, const EditPlace& place) { return chosen[place.history].contains(place.id); }
 
-/// Drops the later one of each pair that says the same.
+/// Drops the later edit of each pair of equal edits.
 void drop_duplicates(const ConflictReport& report, Chosen& chosen) {
   for (const Conflict& pair : report.duplicates)
     if (!is_chosen(chosen, pair.first)) chosen[pair.second.history].insert(pair.second.id);
 }
 
-/// What is left of the conflicts when one edit of each is out. Within one history the later edit stays.
+/// Drops one edit of each conflict. Within one history the later edit stays.
 void drop_by_preference(const ConflictReport& report, size_t preferred, Chosen& chosen) {
   for (const Conflict& conflict : report.conflicts) {
     if (is_chosen(chosen, conflict.first) || is_chosen(chosen, conflict.second)) continue;
@@ -75,7 +75,7 @@ std::string conflict_line(const Conflict& conflict, const std::vector<std::files
 
 namespace {
 
-/// A merge under way; every rank goes through it.
+/// A merge in progress. Every rank goes through it.
 class Merge {
  public:
   Merge(const MergeJob& job, Communicator& ranks) : job_(job), ranks_(ranks) {}
@@ -83,7 +83,7 @@ class Merge {
   MergedOutput run() {
     ranks_.run_collectively("edits", [&] { open(); });
     const JobConfig asked = config_for(sources_.front().journal());
-    // what shows conflicts between keys, and what a joint solve needs
+    // needed to find conflicts between keys, and for a joint solve
     const EditorNeeds needs = make_editor(asked.editor)->needs();
     const bool has_factor = needs.statistics && !needs.null_space && !needs.curvature;
     if (has_factor || job_.solves)
@@ -107,7 +107,7 @@ class Merge {
                                 {job_.out, job_.if_exists}, job_.overrides);
   }
 
-  /// Collective where there is a context. Makes the merged history.
+  /// Makes the merged history. Collective if there is a context.
   void resolve(const EditContext* context, bool has_factor, const JobConfig& config) {
     ConflictOptions options;
     if (has_factor)
@@ -129,7 +129,7 @@ class Merge {
     }
   }
 
-  /// Ids that one history alone has; others are taken out of theirs here.
+  /// Returns the ids to leave out of the joint solve. Edits whose id several histories have are taken out here instead.
   std::set<std::string> kept_out_of_the_solve(Chosen& out) {
     std::set<std::string> ids;
     Chosen in_several(histories_.size());
@@ -145,7 +145,7 @@ class Merge {
     return ids;
   }
 
-  /// Root's, on every rank's host.
+  /// Returns root's factor on the host of every rank.
   static Tensor factor_of(const EditContext& context, int64_t layer) {
     return context.decide_by([&] { return context.covariance_factor(layer); });
   }
@@ -157,7 +157,7 @@ class Merge {
     if (!is_known) throw ConfigError(cat("--drop ", id, ": none of the outputs has an edit of this id"));
   }
 
-  /// Takes edits out by downdate, but for histories that lose nothing.
+  /// Takes edits out by downdate. Histories that lose nothing stay as they are.
   void take_out(const Chosen& out) {
     for (size_t i = 0; i < histories_.size(); ++i) {
       if (out[i].empty()) continue;
@@ -212,7 +212,7 @@ class Merge {
   const MergeJob& job_;
   Communicator& ranks_;
   Sources sources_;
-  Histories histories_;  ///< histories of the sources, what stays out taken out
+  Histories histories_;  ///< the histories of the sources, without the edits that were taken out
   std::optional<EditHistory> merged_;
   MergedOutput result_;
 };

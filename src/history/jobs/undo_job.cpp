@@ -12,7 +12,7 @@
 namespace lancet {
 namespace {
 
-/// Returns the measures that the journal has, pooled as the report pools its own: each prompt counts once.
+/// Returns the measures in the journal, averaged as the report averages its own: each prompt counts once.
 std::map<std::string, double> measured_before(const Journal& journal, const EditReport& report) {
   Tallies pooled;
   for (size_t i = 0; i < report.requests.size(); ++i) {
@@ -36,7 +36,8 @@ std::map<std::string, double> measured_before(const Journal& journal, const Edit
 UndoJob parse_undo_options(ConfigSection section) {
   const size_t mode = read_index(section, UndoSpec::kMode);
   UndoJob job{.selection = {.last_batches = read(section, UndoSpec::kLast)},
-              .mode = find_undo_mode(std::string(UndoSpec::kModeNames[mode]))};  // auto is none
+              // the first name is `auto`, which is no mode
+              .mode = find_undo_mode(std::string(UndoSpec::kModeNames[mode]))};
   section.finish();
   return job;
 }

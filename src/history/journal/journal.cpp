@@ -1,5 +1,6 @@
-// A line is {"parent":"HASH","entry":{...},"hash":"HASH"}: the hash is of the line up to its own, so that a line that
-// was changed, moved or left out shows. The last entry counts the others: what is cut at the end shows too.
+// A line is {"parent":"HASH","entry":{...},"hash":"HASH"}. The hash is that of the line up to itself, so a line that
+// was changed, moved or removed is noticed. The last entry has the number of the others, so missing lines at the end
+// are noticed, too.
 #include "lancet/journal/journal.h"
 
 #include <algorithm>
@@ -19,14 +20,14 @@
 namespace lancet {
 namespace {
 
-/// Names in the order of UndoMode.
+/// Names, in the order of UndoMode.
 constexpr const char* kUndoModes[] = {"last", "downdate", "replay"};
 
 constexpr std::string_view kHashKey = ",\"hash\":\"";
 
 std::string hash_of_line(std::string_view begin) { return ContentHash().add("lancet-journal").add(begin).hex(); }
 
-/// The line without a newline; `parent` becomes its hash.
+/// Returns the line without a newline. `parent` is set to the line's hash.
 std::string line_of(const EntryJson& entry, std::string& parent) {
   std::string line =
       cat("{\"parent\":\"", parent, "\",\"entry\":", entry.dump(-1, ' ', false, EntryJson::error_handler_t::replace));
@@ -34,7 +35,7 @@ std::string line_of(const EntryJson& entry, std::string& parent) {
   return cat(line, kHashKey, parent, "\"}");
 }
 
-/// The entry of a line. Throws: ConfigError; JsonProblem.
+/// Returns the entry of a line. Throws: ConfigError; JsonProblem.
 EntryJson from_line(std::string_view line, std::string& parent) {
   const size_t place = line.rfind(kHashKey);
   if (place == std::string_view::npos || !line.ends_with("\"}")) throw ConfigError("the line is cut short");
@@ -94,7 +95,8 @@ void Journal::add(EntryJson entry) {
   entries_.push_back(std::move(entry));
 }
 
-/// Adds the entry as it will be read: text that is no UTF-8 and numbers that are not finite are others then.
+/// Adds an entry in the form in which it will be read again: text that is not UTF-8 and numbers that are not finite
+/// change when they are written.
 void Journal::add_own(const EntryJson& entry) {
   std::string written, read;
   try {
@@ -200,7 +202,7 @@ std::vector<EditRequest> Journal::requests() const {
 
 std::vector<std::vector<EditRequest>> Journal::undone_requests() const {
   std::vector<std::vector<EditRequest>> undone;
-  std::map<std::string, EditRequest> latest;  // by id, which may come again once it was taken back
+  std::map<std::string, EditRequest> latest;  // by id, because an id can be used again after its edit was taken back
   for (const EntryJson& entry : entries_) {
     if (undone_.empty()) break;
     const std::string kind = entry.at("kind");
@@ -294,7 +296,7 @@ EntryJson describe_edit(const Journal& journal, const EditRecord& edit, const Re
   const auto found = journal.measured().find(edit.request.id);
   if (found == journal.measured().end()) return json;
   const MeasuredEdit& measured = found->second;
-  for (const char* name : {"success", "took"})  // the second in an earlier version
+  for (const char* name : {"success", "took"})  // the second name is that of an earlier version
     json[name] = measured.success ? EntryJson(*measured.success) : EntryJson(nullptr);
   json["why"] = measured.why;
   json["measured"] = measured.when;

@@ -158,14 +158,13 @@ UndoEntry undo_of_entry(const EntryJson& entry) {
 
 namespace {
 
-/// Types of values. Whole numbers: none that would be cut to one, and none beyond 63 bits; sums of counts stay far from
-/// that.
+/// The types of values. Whole numbers must be whole and fit into 63 bits. Sums of counts stay far below that.
 enum class EntryType { kText, kWhole, kCount, kNumber, kNumberOrNull, kFlagOrNull, kMap, kPair };
 
 constexpr int64_t kLargestCount = int64_t{1} << 40;
 
-/// A value by its place: "edits[].lookup" is one of each element of a list, "before{}" each value of a map, "[2]" the
-/// third element of a list. What stands after "?" is there unless the value before it is null.
+/// A value of an entry, by its place: "edits[].lookup" is in each element of a list, "before{}" is each value of a map,
+/// "[2]" is the third element of a list. What follows "?" is present unless the value before it is null.
 struct EntryField {
   std::string_view kind;
   std::string_view place;
@@ -286,7 +285,7 @@ void check_entry_value(std::string_view place, EntryType type, const EntryJson& 
 
 void check_entry_place(const EntryField& field, std::string_view rest, const EntryJson& value);
 
-/// Checks what is in brackets: each element of a list, each value of a map, or one element.
+/// Checks what the brackets mean: each element of a list, each value of a map, or one element.
 void check_entry_elements(const EntryField& field, std::string_view rest, const EntryJson& value) {
   const bool is_map = rest.front() == '{';
   if (is_map ? !value.is_object() : !value.is_array()) refuse_entry(field.place, is_map ? "a map" : "a list", &value);
@@ -301,7 +300,7 @@ void check_entry_elements(const EntryField& field, std::string_view rest, const 
   check_entry_place(field, after, value[index]);
 }
 
-/// `rest`: what is left of field.place, from its next name, brackets or "?" on.
+/// `rest`: the rest of field.place, from its next name, brackets or "?" on.
 void check_entry_place(const EntryField& field, std::string_view rest, const EntryJson& value) {
   if (rest.empty()) return check_entry_value(field.place, field.type, value);
   if (rest.starts_with('?')) {
@@ -317,12 +316,12 @@ void check_entry_place(const EntryField& field, std::string_view rest, const Ent
   check_entry_place(field, rest.substr(name.size()), *found);
 }
 
-/// A place among the batch's edits.
+/// Checks a place that is an index of the batch's edits.
 void check_report_place(std::string_view place, const EntryJson& value, size_t n_edits) {
   if (value.get<uint64_t>() >= n_edits) refuse_entry(place, cat("a place among ", n_edits, " edits").c_str(), &value);
 }
 
-/// Checks the report of a batch whose values are of their types: the report is one of the batch's edits.
+/// Checks that the report of a batch fits the batch's edits. The types of its values have been checked.
 void check_report(const EntryJson& entry) {
   const EntryJson& report = entry.at("report");
   if (report.is_null()) return;
@@ -336,7 +335,8 @@ void check_report(const EntryJson& entry) {
       for (const EntryJson& edit : group) check_report_place("report.outcome.shared_keys", edit, n_edits);
 }
 
-/// The sections of a job that are maps of options are maps; options themselves are judged where a job is made of them.
+/// Checks that the sections of a job that are maps of options are maps. The options are checked when a job is made from
+/// them.
 void check_job(const EntryJson& entry) {
   const auto& text = entry.at("job").get_ref<const std::string&>();
   if (text.empty()) return;

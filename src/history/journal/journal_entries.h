@@ -1,5 +1,5 @@
-// The journal's entries as JSON. What an entry holds is a table: each is held to it once, before anything is read from
-// it.
+// The journal's entries as JSON. A table says what an entry has. Each entry is checked against it once, before anything
+// is read from it.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -10,15 +10,15 @@ namespace lancet {
 
 using EntryJson = nlohmann::ordered_json;
 
-/// What an entry is, as its "kind" says.
+/// The kinds of entries, the values of "kind".
 namespace entry_kind {
 inline constexpr const char *kBase = "base", *kSetting = "setting", *kBatch = "batch", *kFinish = "finish",
                             *kMeasure = "measure", *kUndo = "undo", *kEnd = "end";
 }  // namespace entry_kind
 
-/// Throws: ConfigError "PLACE: expected ..., got ..." for a value that is absent or of another type than lancet writes.
-/// The same where a batch's report is not of its edits, or a setting's job has no sections of a job.
-/// Entries of unknown kinds, and keys that the table does not have, are not looked at.
+/// Throws: ConfigError "PLACE: expected ..., got ..." if a value is missing or has another type than lancet writes, if
+/// a batch's report does not fit its edits, or if the job of a setting lacks a job's sections. Entries of unknown
+/// kinds, and keys that the table does not have, are ignored.
 void check_entry(const EntryJson& entry);
 
 EntryJson to_entry(const JournalBase& base);
@@ -28,11 +28,11 @@ EntryJson to_entry(const UndoEntry& undo);
 EntryJson measure_entry(const std::string& on, const std::vector<WeightHash>& weights,
                         const std::map<std::string, MeasuredEdit>& edits);
 
-/// The inverse ones, of what check_entry() let pass. Throw: nlohmann's exceptions and ConfigError for what no entry
-/// has.
+/// The inverse functions, for entries that check_entry() accepted. Throw: exceptions of nlohmann::json, and ConfigError
+/// for values that no entry can have.
 JournalBase base_of_entry(const EntryJson& entry);
 EditSetting setting_of_entry(const EntryJson& entry);
-/// Returns the weights of a batch or a measure.
+/// Returns the weights of a batch or of a measure.
 std::vector<WeightHash> weights_of_entry(const EntryJson& entry);
 BatchEntry batch_of_entry(const EntryJson& entry);
 UndoEntry undo_of_entry(const EntryJson& entry);

@@ -19,11 +19,12 @@
 namespace lancet {
 namespace {
 
-/// Most queries for which the host runs loops of our own. Its flash attention calls the matrix library for every block,
-/// which with bf16 sets up each product anew: seven tenths of a value step went there (docs/benchmarks.md).
+/// The host runs our own loops for at most so many queries. Torch's flash attention calls the matrix library for every
+/// block of keys, and each such call in bf16 prepares its product anew: this took seven tenths of a value step
+/// (docs/benchmarks.md).
 constexpr int64_t kFewQueries = 32;
 
-/// The loops' rows of queries [B, Q, H, C] for fresh keys [B, T, K, C] and earlier ones [B, K, P, C].
+/// Attention by the loops, for rows of queries [B, Q, H, C], fresh keys [B, T, K, C] and earlier keys [B, K, P, C].
 Tensor few_queries_attention(const Tensor& query_BQHC, const KeyValuePair& fresh_BTKC, const KeyValuePair& prefix_BKPC,
                              const Tensor& mask_B1QS, AttentionRule rule) {
   const Tensor row_R1 = at::arange(query_BQHC.size(0) + 1, at::TensorOptions(at::kLong));
@@ -43,7 +44,7 @@ Tensor with_prefix(const Tensor& prefix_BKPC, const Tensor& fresh_BTKC) {
   return fresh_BKTC.size(2) == 0 ? prefix_BKPC : torch::cat({prefix_BKPC, fresh_BKTC}, 2);
 }
 
-/// Torch's own attention, [B, H, Q, C].
+/// Torch's own attention. Returns [B, H, Q, C].
 Tensor fused_attention(const Tensor& query_BHQC, const Tensor& key_BKSC, const Tensor& value_BKSC,
                        const Tensor& mask_B1QS, double scale) {
   const int64_t group = query_BHQC.size(1) / key_BKSC.size(1);
@@ -52,7 +53,7 @@ Tensor fused_attention(const Tensor& query_BHQC, const Tensor& key_BKSC, const T
     return at::scaled_dot_product_attention(query_BHQC, spread(key_BKSC), spread(value_BKSC), {}, 0.0,
                                             /*is_causal=*/true, scale);
   }
-  // The heads of a group become more queries of one head: keys and values are not copied.
+  // The heads of a group are treated as more queries of one head, so that keys and values need not be copied.
   const int64_t n_queries = query_BHQC.size(2);
   const Tensor stacked = query_BHQC.unflatten(1, {-1, group}).flatten(2, 3);
   const Tensor mask = group == 1 ? mask_B1QS : mask_B1QS.repeat({1, 1, group, 1});
@@ -63,7 +64,7 @@ Tensor fused_attention(const Tensor& query_BHQC, const Tensor& key_BKSC, const T
 
 at::TensorOptions mask_options(const Tensor& x) { return x.options().dtype(at::kBool); }
 
-/// Scores [B, K, group, Q, S], capped and hidden, become weights.
+/// Turns scores [B, K, group, Q, S] into weights: applies the cap, the mask, the sinks and softmax.
 Tensor bent_weights(const Tensor& scores, const Tensor& mask, AttentionRule rule) {
   const Tensor capped = rule.cap > 0 ? torch::tanh(scores / rule.cap) * rule.cap : scores;
   const Tensor seen = capped.masked_fill(mask.logical_not(), -std::numeric_limits<double>::infinity());
@@ -73,7 +74,7 @@ Tensor bent_weights(const Tensor& scores, const Tensor& mask, AttentionRule rule
   return with_sink.softmax(-1).narrow(-1, 0, scores.size(4));
 }
 
-/// Computes attention that no fused kernel knows; scores and weights in at least f32.
+/// Computes attention by rules that no fused kernel implements; scores and weights are at least f32.
 Tensor bent_attention(const Tensor& query_BHQC, const Tensor& key_BKSC, const Tensor& value_BKSC,
                       const Tensor& mask_B1QS, AttentionRule rule) {
   const int64_t kv_heads = key_BKSC.size(1), n_queries = query_BHQC.size(2), n_keys = key_BKSC.size(2);
@@ -108,10 +109,10 @@ Tensor grouped_attention(const Tensor& query_BQHC, const KeyValuePair& fresh_BTK
 
 namespace {
 
-/// The kernel's own limits (torch 2.11's FlashAttention-2).
+/// Limits of the kernel itself (FlashAttention-2 in torch 2.11).
 constexpr int64_t kLeastCapability = 80, kMostHeadDim = 256, kHeadDimStep = 8;
 
-/// The kernel wants the elements of a head side by side.
+/// The kernel requires that the elements of a head are contiguous.
 Tensor with_dense_channels(const Tensor& x_PHC) { return x_PHC.stride(2) == 1 ? x_PHC : x_PHC.contiguous(); }
 
 }  // namespace
@@ -135,8 +136,8 @@ bool fits_varlen_kernel(const VarlenCase& attention) {
   const bool has_type = attention.type == at::kBFloat16 || attention.type == at::kHalf;
   const bool has_heads = attention.kv_heads > 0 && attention.heads % attention.kv_heads == 0 &&
                          attention.head_dim <= kMostHeadDim && attention.head_dim % kHeadDimStep == 0;
-  // Its causal mask lets a document's last query see the last key: right where all tokens are queries. Of documents of
-  // one token each torch takes another kernel.
+  // The kernel's causal mask aligns a document's last query with its last key, which is right where all tokens are
+  // queries. Torch uses another kernel where every document has one token.
   const bool has_queries = attention.every_query && attention.most_tokens > 1;
   if (attention.bends_scores || !attention.sees_all_before) return false;
   return attention.capability >= kLeastCapability && has_type && has_heads && has_queries && !attention.needs_gradients;
@@ -170,7 +171,7 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Function;
 using torch::autograd::tensor_list;
 
-/// Places of the tensors that are kept.
+/// Indices of the tensors that are saved for the backward pass.
 enum Kept : size_t {
   kQuery,
   kKey,
@@ -192,7 +193,7 @@ const T* numbers_of(const Tensor& x) {
   return x.defined() ? x.const_data_ptr<T>() : nullptr;
 }
 
-/// The tensors as the loops take them.
+/// The tensors in the form that the loops read.
 class LoopInputs {
  public:
   LoopInputs(const tensor_list& kept, AttentionRule rule, int64_t window, int64_t row_stride)
@@ -222,7 +223,7 @@ class LoopInputs {
   }
 
   int64_t pairs() const { return rows.n_rows * shape.kv_heads; }
-  /// Number of products of a pair (row, head of keys), about.
+  /// Approximate number of multiplications for one pair (row, head of keys).
   int64_t cost() const { return weight_bounds.back() / std::max<int64_t>(1, pairs()) * shape.dim; }
 
   AttentionShape shape;

@@ -1,4 +1,4 @@
-// Launches the attention of device/attention_rows.h for tensors, forward and back.
+// Launches the attention kernels of device/attention_rows.h for tensors, forward and backward.
 #include "attention_device.h"
 
 #include <c10/util/Exception.h>
@@ -19,7 +19,7 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Function;
 using torch::autograd::tensor_list;
 
-/// Places of the tensors that are kept.
+/// Indices of the tensors that are saved for the backward pass.
 enum KeptOnDevice : size_t {
   kQueries,
   kKeys,
@@ -36,8 +36,8 @@ enum KeptOnDevice : size_t {
   kSoftmax
 };
 
-/// Lets each head's sink share in softmax's sums [M, H, 2], of their greatest scores and what follows, and takes its
-/// part of what was attended: the weights that go back are of these sums.
+/// Adds each head's sink to the statistics of softmax [M, H, 2] (greatest score, sum of exponentials) and scales the
+/// outputs accordingly. The backward pass computes its weights from these statistics.
 void add_sinks(const Tensor& sinks_H, Tensor& out_MHC, Tensor& softmax_MH2) {
   const Tensor sinks_1H = sinks_H.to(softmax_MH2.scalar_type()).unsqueeze(0);
   const Tensor greatest_MH = softmax_MH2.select(2, 0), most_MH = at::maximum(greatest_MH, sinks_1H);
@@ -47,7 +47,7 @@ void add_sinks(const Tensor& sinks_H, Tensor& out_MHC, Tensor& softmax_MH2) {
   softmax_MH2 = torch::stack({most_MH, whole_MH}, 2);
 }
 
-/// A warp an item.
+/// A grid with one warp for each item.
 Grid grid_of_warps(int64_t items) {
   constexpr int64_t kWarps = 4, kWarpThreads = 32;
   return {std::min<int64_t>((items + kWarps - 1) / kWarps, std::numeric_limits<int32_t>::max()), kWarps * kWarpThreads};
@@ -99,7 +99,7 @@ struct DeviceAttention : Function<DeviceAttention> {
             static_cast<int>(kept[kQueries].size(2))};
   }
 
-  /// `own`: the kernel's arguments between the layout and the counts.
+  /// `own`: the arguments that this kernel has between the layout and the counts.
   template <typename... Own>
   static void launch_for_queries(const tensor_list& kept, AutogradContext* context, const char* name, Own... own) {
     const auto [heads, kv_heads, dim] = sizes(kept);
@@ -120,7 +120,8 @@ Tensor device_attention(const Tensor& query_MHC, const KeyValuePair& fresh_NKC, 
                         const RaggedRows& rows, AttentionRule rule) {
   const int64_t pool = pool_KSC.key.defined() ? pool_KSC.key.size(1) * pool_KSC.key.size(2) : 0;
   const int64_t most = std::max({pool, fresh_NKC.key.numel(), query_MHC.size(0) * query_MHC.size(1)});
-  TORCH_CHECK_WITH(OutOfMemoryError, most <= std::numeric_limits<int32_t>::max(),  // a smaller batch is tried then
+  // the caller then tries a smaller batch
+  TORCH_CHECK_WITH(OutOfMemoryError, most <= std::numeric_limits<int32_t>::max(),
                    "attention counts by 32 bits: expected fewer rows together, got ", most, " numbers");
   return DeviceAttention::apply(query_MHC, fresh_NKC.key, fresh_NKC.value, pool_KSC, rows, rule);
 }

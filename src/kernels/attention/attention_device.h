@@ -1,14 +1,15 @@
-// Attention of ragged rows as kernels of our own: one forward, two back.
+// Attention of ragged rows by our own GPU kernels: one for the forward pass, two for the backward pass.
 #pragma once
 
 #include "lancet/kernels/ragged_attention.h"
 
 namespace lancet {
 
-/// Largest head that the kernels take.
+/// Largest dimension of a head that the kernels support.
 inline constexpr int64_t kMostHeadOfKernels = 256;
 
-/// ragged_attention() as [M, H, C], where a launcher serves the tensors and heads are not too large.
+/// The result of ragged_attention() as [M, H, C]; for tensors that a launcher supports, with heads of at most
+/// kMostHeadOfKernels.
 Tensor device_attention(const Tensor& query_MHC, const KeyValuePair& fresh_NKC, const KeyValuePair& pool_KSC,
                         const RaggedRows& rows, AttentionRule rule);
 

@@ -10,7 +10,7 @@
 namespace lancet {
 namespace {
 
-/// Vectors in the type of the arithmetic: where they lie, or copies.
+/// Vectors in the type of the arithmetic: pointers to the originals if they have this type, else copies.
 template <typename T>
 class WideVectors {
  public:
@@ -20,7 +20,7 @@ class WideVectors {
     vectors_.clear();
     used_ = 0;
   }
-  /// Makes room for n vectors; none moves after.
+  /// Makes room for n vectors, so that no later add() moves them.
   void reserve(int64_t n, int64_t dim) {
     if (copies() && room_.size() < static_cast<size_t>(n * dim)) room_.resize(static_cast<size_t>(n * dim));
   }
@@ -45,13 +45,14 @@ class WideVectors {
   int64_t used_ = 0;
 };
 
-/// Some of the query vectors of a row's head of keys, and the keys that any of them may see.
+/// Some of the query vectors for one row and head of keys, and the range of keys that at least one of them may attend
+/// to.
 struct Tile {
-  int64_t begin, n;            ///< query vectors: query q's head g is q * group + g
-  int64_t key_begin, key_end;  ///< earlier ones and own ones, counted together
+  int64_t begin, n;            ///< query vectors: query q of the group's head g has the index q * group + g
+  int64_t key_begin, key_end;  ///< indices count the earlier tokens first, then the own ones
 };
 
-/// One row's head of keys: where everything is, and room to work in, kept from one to the next.
+/// The work for one row and head of keys: pointers to its vectors, and buffers that are reused for the next pair.
 template <typename T>
 class HeadWork {
  public:
@@ -124,7 +125,7 @@ class HeadWork {
     }
   }
 
-  /// The tile that begins with query vector `begin`.
+  /// Returns the tile that begins with query vector `begin`.
   Tile tile(int64_t begin) const {
     const int64_t n_left = n_vectors() - begin, n = std::min(lanes_of(n_left), n_left);
     if (rows_.mask != nullptr) return {begin, n, 0, n_keys_};
@@ -152,7 +153,7 @@ class HeadWork {
       vectors.add(own + (token * shape_.kv_heads + head_) * dim, dim);
   }
 
-  /// Finds where the query vectors lie in [M, H, C].
+  /// Finds the offsets of the query vectors in [M, H, C].
   void find_places() {
     places_.clear();
     for (int64_t query = rows_.query_bounds[row_]; query < rows_.query_bounds[row_ + 1]; ++query)
@@ -176,7 +177,7 @@ class HeadWork {
       store(mixed_.data() + i * shape_.dim, to + places_[static_cast<size_t>(tile.begin + i)]);
   }
 
-  /// The scores [keys][kWidth], of the columns.
+  /// Computes the scores [keys][kWidth] of the columns.
   template <int64_t kWidth>
   void scores(const Tile& tile, W* to) const {
     to += tile.key_begin * kWidth;
@@ -192,7 +193,7 @@ class HeadWork {
     }
   }
 
-  /// Gives what a query vector may not see a score of minus infinity.
+  /// Gives a score of minus infinity to keys that a query vector may not attend to.
   template <int64_t kWidth>
   void hide(const Tile& tile, W* scores) const {
     constexpr W kHidden = -std::numeric_limits<W>::infinity();
@@ -209,7 +210,7 @@ class HeadWork {
     }
   }
 
-  /// What the heads' sinks have of softmax's sums.
+  /// Returns what the heads' sinks add to softmax's sums.
   template <int64_t kWidth>
   void begin_with_sinks(const Tile& tile, W* most, W* sum) const {
     if (in_.sinks == nullptr) return;
@@ -241,7 +242,7 @@ class HeadWork {
       for (int64_t lane = 0; lane < kWidth; ++lane) x[s * kWidth + lane] *= sum[lane];
   }
 
-  /// The gradients of n keys' weights become those of products q k.
+  /// Turns the gradients of n keys' weights into those of the products q k.
   template <int64_t kWidth>
   void through_softmax(const W* weights, int64_t n, W* grad) const {
     W mean[kWidth] = {};
@@ -256,7 +257,7 @@ class HeadWork {
             product_gradient(weights[s * kWidth + lane], grad[s * kWidth + lane], mean[lane], scale);
   }
 
-  /// The cap's slope, which takes the scores again.
+  /// Multiplies the gradients by the slope of the cap, which it computes from the scores again.
   template <int64_t kWidth>
   void through_cap(const Tile& tile, W* grad) {
     capped_.resize(static_cast<size_t>(n_keys_ * kWidth));
@@ -272,12 +273,12 @@ class HeadWork {
   const AttentionRows& rows_;
   const AttentionInput<T>& in_;
   int64_t row_ = 0, head_ = 0, n_earlier_ = 0, n_keys_ = 0;
-  std::vector<int64_t> places_;  ///< places of the query vectors in [M, H, C]
+  std::vector<int64_t> places_;  ///< offsets of the query vectors in [M, H, C]
   WideVectors<T> keys_, values_, queries_, grads_;
   std::vector<W> columns_, mixed_, grad_scores_, capped_, grad_keys_, grad_values_;
 };
 
-/// Calls run(tile, integral constant of its lanes, place of its weights) for each.
+/// Calls run(tile, integral constant of its lanes, offset of its weights) for each tile.
 template <typename T, typename Run>
 inline void for_tiles(const HeadWork<T>& work, int64_t n_keys, int64_t weights_begin, const Run& run) {
   for (int64_t begin = 0; begin < work.n_vectors();) {

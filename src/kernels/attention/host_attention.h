@@ -1,21 +1,21 @@
-// Attention as loops on the host: what grouped_attention of few queries and ragged_attention are there.
-// Defined in attention.cpp.
+// Attention by loops on the host: grouped_attention for few queries, and ragged_attention. Defined in attention.cpp.
 #pragma once
 
 #include "lancet/kernels/attention.h"
 
 namespace lancet {
 
-/// Keys and values of earlier tokens, constants: [R, K, S, C], of all rows [1, K, S, C], or undefined.
+/// Keys and values of earlier tokens, without gradients: [R, K, S, C], or [1, K, S, C] shared by all rows, or
+/// undefined.
 struct EarlierKeys {
   KeyValuePair pool;
-  bool is_shared = false;  ///< all rows have the same
+  bool is_shared = false;  ///< all rows use the same ones
 };
 
-/// Which rows there are, and who sees what; see AttentionRows.
+/// The rows, and which tokens each query attends to; see AttentionRows.
 struct HostRows {
   Tensor query_bounds, token_bounds, earlier_bounds;
-  Tensor earlier_places;  ///< undefined: a row has the places from 0 on
+  Tensor earlier_places;  ///< undefined: a row's earlier tokens are the first ones
   Tensor query_places;    ///< undefined with a mask
   Tensor mask;
   int64_t window = 0;

@@ -5,9 +5,9 @@
 namespace lancet {
 namespace {
 
-// Written so that the compiler keeps sums in registers.
+// Written in this way so that the compiler keeps the sums in registers.
 
-/// Takes the products to[i] = vectors[i] . x.
+/// Computes to[i] = vectors[i] . x.
 template <typename W>
 inline void dots(Vectors<W> vectors, int64_t n, const W* x, int64_t dim, W* to) {
   constexpr int64_t kBlock = 32;
@@ -23,7 +23,7 @@ inline void dots(Vectors<W> vectors, int64_t n, const W* x, int64_t dim, W* to) 
   }
 }
 
-/// Takes the products to[i][lane] = vectors[i] . column `lane`, of columns [dim][kWidth], for kCount vectors.
+/// Computes to[i][lane] = vectors[i] . column `lane` for kCount vectors and columns [dim][kWidth].
 template <int64_t kWidth, int64_t kCount, typename W>
 inline void products_of_some(Vectors<W> vectors, const W* columns, int64_t dim, W* to) {
   W sums[kCount][kWidth] = {};
@@ -38,7 +38,7 @@ inline void products_of_some(Vectors<W> vectors, const W* columns, int64_t dim, 
     for (int64_t lane = 0; lane < kWidth; ++lane) to[i * kWidth + lane] = sums[i][lane];
 }
 
-/// Some are taken twice at the end: that is faster than one by one.
+/// The last group overlaps the one before it, so that its vectors are computed twice: this is faster than one by one.
 template <int64_t kWidth, typename W>
 inline void all_products(Lanes<kWidth>, Vectors<W> vectors, int64_t n, const W* columns, int64_t dim, W* to) {
   constexpr int64_t kAtOnce = 6;
@@ -53,7 +53,7 @@ inline void all_products(Lanes<kWidth>, Vectors<W> vectors, int64_t n, const W* 
   }
 }
 
-/// Adds to kSums sums, which lie one after the other, kColumns of their numbers.
+/// Adds to kColumns numbers of each of kSums sums, which are stored one after the other.
 template <int64_t kSums, int64_t kColumns, typename W>
 inline void mix_columns(MixWeights<W> weights, Vectors<W> vectors, int64_t n, int64_t column, W* to, int64_t dim) {
   W sums[kSums][kColumns];

@@ -1,5 +1,5 @@
-// Products and sums of vectors whose numbers lie side by side, for the loops of attention_loops.cpp. Compiled for
-// several instruction sets, once for all that call them.
+// Products and sums of contiguous vectors, for the loops of attention_loops.cpp. Compiled for several instruction sets,
+// once for all callers.
 #pragma once
 
 #include <algorithm>
@@ -9,8 +9,8 @@
 
 namespace lancet {
 
-/// Vectors of queries are taken so many at a time, each a lane of the processor's vectors: then no sum runs across one.
-/// Too few for that are taken one by one.
+/// Query vectors are processed in groups of this size, each in its own lane of the processor's vectors, so that no sum
+/// runs across lanes. At most kTooFew vectors are processed one by one.
 inline constexpr int64_t kLanes = 16, kFewLanes = 8, kTooFew = 2;
 
 constexpr int64_t lanes_of(int64_t n) { return n > kFewLanes ? kLanes : n > kTooFew ? kFewLanes : 1; }
@@ -21,7 +21,7 @@ using Lanes = std::integral_constant<int64_t, kWidth>;
 template <typename W>
 using Vectors = const W* const*;
 
-/// Weights of a sum of vectors: that of vector i in sum j is at[i * step + j * sum_step].
+/// Weights of sums of vectors: the weight of vector i in sum j is at[i * step + j * sum_step].
 template <typename W>
 struct MixWeights {
   const W* at;
@@ -43,7 +43,7 @@ LANCET_LANE_VECTORS(double)
 #undef LANCET_LANE_VECTORS
 #undef LANCET_LANE_PRODUCTS
 
-/// The greatest of each column of x [n][kWidth].
+/// The largest number of each column of x [n][kWidth].
 template <int64_t kWidth, typename W>
 inline void greatest(const W* x, int64_t n, W* to) {
   constexpr int64_t kAtOnce = kWidth == 1 ? kLanes : kWidth;
@@ -60,7 +60,7 @@ inline void greatest(const W* x, int64_t n, W* to) {
     std::copy(most, most + kAtOnce, to);
 }
 
-/// Vectors [n][dim] as columns [dim][kWidth], zero beyond the n.
+/// Stores vectors [n][dim] as columns [dim][kWidth]; columns beyond n are zero.
 template <int64_t kWidth, typename W>
 inline void to_columns(Vectors<W> vectors, int64_t n, int64_t dim, W* columns) {
   for (int64_t c = 0; c < dim; ++c) {

@@ -16,7 +16,7 @@
 namespace lancet {
 namespace {
 
-/// Returns where each of some runs of these lengths begins, and where the last one ends.
+/// Returns the first index of each of some consecutive runs with these lengths, then the end of the last run.
 std::vector<int64_t> bounds_of(const std::vector<int64_t>& lengths) {
   std::vector<int64_t> bounds{0};
   std::partial_sum(lengths.begin(), lengths.end(), std::back_inserter(bounds));
@@ -31,7 +31,7 @@ std::vector<int64_t> rows_of_tokens(const std::vector<int64_t>& lengths) {
   return rows;
 }
 
-/// Places of the layout's queries.
+/// The positions of the layout's queries.
 struct QueryPlaces {
   std::vector<int64_t> per_row;
   std::vector<int64_t> row, place;
@@ -72,7 +72,7 @@ PaddedRows padded_rows(const RaggedLayout& layout, const QueryPlaces& queries, a
     std::ranges::copy(layout.earlier[r], pool.begin() + row * padded.earlier);
     for (int64_t t = 0; t < layout.tokens[r]; ++t) token_slots.push_back(row * padded.tokens + t);
     for (int64_t q = 0; q < padded.queries; ++q) {
-      if (q >= queries.per_row[r]) {  // nobody reads it
+      if (q >= queries.per_row[r]) {  // padding, whose result is not read
         seen[row][0][q][padded.earlier] = true;
         continue;
       }
@@ -91,7 +91,7 @@ PaddedRows padded_rows(const RaggedLayout& layout, const QueryPlaces& queries, a
   return padded;
 }
 
-/// [X, ...] at their slots among rows of `width`: [R, width, ...], zero elsewhere.
+/// Puts the rows of [X, ...] at their slots in [R, width, ...]; the rest is zero.
 Tensor in_slots(const Tensor& x_X, const Tensor& slot_X, int64_t n_rows, int64_t width) {
   std::vector<int64_t> sizes = x_X.sizes().vec();
   sizes[0] = n_rows * width;

@@ -1,12 +1,12 @@
-// Keys and values of earlier tokens as loops and kernels read them. Defined in attention.cpp.
+// Keys and values of earlier tokens in the layout that loops and kernels read. Defined in attention.cpp.
 #pragma once
 
 #include "lancet/kernels/attention.h"
 
 namespace lancet {
 
-/// Keys and values [..., K, S, C] with the same strides, a head's positions one after the other: where they lie, or
-/// copies. Undefined ones stay so.
+/// Returns keys and values [..., K, S, C] with equal strides, in which a head's positions are contiguous: the same
+/// tensors if they already are so, else copies. Undefined tensors stay undefined.
 KeyValuePair with_whole_heads(const KeyValuePair& pool);
 
 }  // namespace lancet

@@ -1,7 +1,7 @@
-// llama.cpp's server. Adapters are named when it starts; which of them answer, and how strongly, can be changed while
-// it runs, for everybody or for one request.
-// Source: ggml-org/llama.cpp, tools/server/README.md, server-common.cpp (parse_lora_request, lora_should_clear_cache,
-// oaicompat_completion_params_parse), server-context.cpp.
+// llama.cpp's server. Its adapters are named when it starts. While it runs, the adapters that answer and their strength
+// can be changed, for everybody or for one request. Source: ggml-org/llama.cpp, tools/server/README.md,
+// server-common.cpp (parse_lora_request, lora_should_clear_cache, oaicompat_completion_params_parse),
+// server-context.cpp.
 #include <algorithm>
 #include <filesystem>
 
@@ -16,7 +16,8 @@ namespace fs = std::filesystem;
 
 constexpr const char* kAdapters = "/lora-adapters";
 
-/// An adapter's folder and file: the folder's name has the edits' hash, whatever lies before it on the server.
+/// Returns an adapter's folder and file. The folder's name has the hash of the edits, whatever path it has on the
+/// server.
 std::string end_of(const std::string& path) {
   const fs::path whole(path);
   return (whole.parent_path().filename() / whole.filename()).string();
@@ -50,7 +51,7 @@ class LlamaServer : public OpenAiServer {
     if (std::any_of(there.begin(), there.end(),
                     [&](const LoadedAdapter& each) { return each.name == end_of(wanted.path); }))
       return {};
-    // Not `--lora FILE --lora-init-without-apply`: such an adapter is applied at the first request.
+    // not `--lora FILE --lora-init-without-apply`: such an adapter is applied at the first request
     return cat("llama.cpp's server takes adapters at its start alone: start it with --lora-scaled ", wanted.path,
                ":0, then push again");
   }
@@ -76,7 +77,7 @@ class LlamaServer : public OpenAiServer {
     request["lora"] = std::move(wanted);
   }
 
-  /// Greedy, and nothing of an earlier prompt.
+  /// Asks for greedy answers without the cache of earlier prompts.
   void add_own(ServerJson& request) const override {
     request["top_k"] = 1;
     request["repeat_penalty"] = 1.0;

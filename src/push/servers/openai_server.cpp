@@ -10,14 +10,15 @@ namespace {
 constexpr const char* kModels = "/v1/models";
 constexpr const char* kCompletions = "/v1/completions";
 constexpr int kBadRequest = 400;
-constexpr double kRounding = 1e-3;  ///< what a log-probability may lie above 0, or above the likeliest one, in bf16
+/// How far a log-probability may be above 0, or above the likeliest one, because of bf16.
+constexpr double kRounding = 1e-3;
 
 bool is_adapter_entry(const ServerJson& model) {
   const auto parent = model.find("parent");
   return parent != model.end() && parent->is_string() && !parent->get<std::string>().empty();
 }
 
-/// `choices[0]` of a completion; null: there is none.
+/// Returns `choices[0]` of a completion; null if there is none.
 const ServerJson* first_choice(const ServerJson& answer) {
   if (!answer.is_object()) return nullptr;
   const auto choices = answer.find("choices");
@@ -30,7 +31,7 @@ const ServerJson* list_in(const ServerJson& object, const char* key) {
   return found != object.end() && found->is_array() ? &*found : nullptr;
 }
 
-/// The largest of the log-probabilities that are told of a place; nullopt: there is none, or one that is none.
+/// Returns the largest of the log-probabilities at a position; nullopt if there is none, or one is not valid.
 std::optional<double> likeliest_of(const ServerJson& told) {
   std::optional<double> likeliest;
   if (!told.is_object()) return std::nullopt;
@@ -41,7 +42,7 @@ std::optional<double> likeliest_of(const ServerJson& told) {
   return likeliest;
 }
 
-/// The number of tokens that the server found in the prompt; 0: it does not say.
+/// Returns the number of tokens that the server found in the prompt; 0 if it does not say it.
 size_t prompt_tokens(const ServerJson& answer) {
   const auto usage = answer.find("usage");
   if (usage == answer.end() || !usage->is_object()) return 0;
@@ -98,7 +99,7 @@ std::string OpenAiServer::complete(const CompletionQuestion& question) {
   return text_in(*choice, "text");
 }
 
-/// One token is asked for besides: some servers give nothing for none. It comes last, and is left out.
+/// Asks for one more token, because some servers return nothing for zero tokens. It is the last one, and is removed.
 TokenScores OpenAiServer::score(const CompletionQuestion& question, size_t last) {
   const std::vector<TokenId>& ids = question.ids;
   ServerJson request = {{"model", base_model()}, {"prompt", ids}, {"max_tokens", 1},

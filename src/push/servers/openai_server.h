@@ -1,4 +1,4 @@
-// What servers have in common that speak OpenAI's API: names of models, completions, log-probabilities of a prompt.
+// The common part of servers with OpenAI's API: names of models, completions, log-probabilities of a prompt.
 #pragma once
 
 #include <string>
@@ -17,16 +17,16 @@ class OpenAiServer : public InferenceServer {
   TokenScores score(const CompletionQuestion& question, size_t last) override;
 
  protected:
-  /// Puts what names question.adapter into a request, which has the base model's name.
+  /// Adds the name of question.adapter to a request that has the base model's name.
   virtual void name_adapter(ServerJson& request, const CompletionQuestion& question) const;
-  /// Puts in what this kind needs besides OpenAI's keys.
+  /// Adds what this kind of server needs in addition to OpenAI's keys.
   virtual void add_own(ServerJson& /*request*/) const {}
 
-  /// The entries of /v1/models: {"id": ..., "root": ..., "parent": ...}.
+  /// Returns the entries of /v1/models: {"id": ..., "root": ..., "parent": ...}.
   std::vector<ServerJson> models() const;
-  /// The name of the first that is no adapter.
+  /// Returns the name of the first model that is not an adapter.
   const std::string& base_model();
-  /// Those that are adapters.
+  /// Returns the models that are adapters.
   std::vector<LoadedAdapter> adapters_among_models() const;
 
   ServerClient client_;

@@ -8,10 +8,10 @@ namespace lancet {
 namespace {
 
 constexpr int kOk = 200;
-constexpr int kDeepestJson = 128;  ///< what a server says of itself nests deeper than files do
+constexpr int kDeepestJson = 128;  ///< what servers send is nested deeper than files
 constexpr size_t kLongestWords = 600;
 
-/// What the server says is wrong: OpenAI's form of errors, FastAPI's, SGLang's, or the text itself.
+/// Returns the server's error message, in the form of OpenAI, FastAPI or SGLang, or the text itself.
 std::string words_of(const std::string& body) {
   try {
     const ServerJson json = parse_strict_json(body, kDeepestJson);

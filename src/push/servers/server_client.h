@@ -1,4 +1,4 @@
-// JSON over HTTP to one server, with its token, which no message ever has.
+// JSON over HTTP to one server, with its token. No message contains the token.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -14,23 +14,23 @@ using ServerJson = nlohmann::json;
 
 class ServerClient {
  public:
-  /// Throws: ConfigError for a token that cannot stand in a header.
+  /// Throws: ConfigError if the token cannot be part of a header.
   explicit ServerClient(ServerAccess access);
 
   const ServerAccess& access() const { return access_; }
 
-  /// Throws: ServerRefusal for a status other than 200, ServerError for what is no JSON.
+  /// Throws: ServerRefusal for a status other than 200, ServerError if the answer is not JSON.
   ServerJson get(const std::string& path) const;
   ServerJson post(const std::string& path, const ServerJson& body) const;
-  /// Likewise, for answers that are no JSON.
+  /// As post(), for answers that are not JSON.
   void order(const std::string& path, const ServerJson& body) const;
 
-  /// nullopt: there is no such path, or it is not for this token. Throws: ServerError where nobody answers.
+  /// Returns nullopt if there is no such path, or if the token may not use it. Throws: ServerError if nobody answers.
   std::optional<ServerJson> find(const std::string& path) const;
-  /// The status that a GET has.
+  /// Returns the status of a GET.
   int status_of(const std::string& path) const;
 
-  /// "http://127.0.0.1:8000: /v1/models: expected ..., got ...".
+  /// Returns "http://127.0.0.1:8000: /v1/models: expected ..., got ...".
   ServerError wrong_answer(const std::string& path, const std::string& expected) const;
 
  private:
@@ -41,7 +41,7 @@ class ServerClient {
   ServerAccess access_;
 };
 
-/// The text under `key`; empty where there is none.
+/// Returns the text under `key`; empty if there is none.
 std::string text_in(const ServerJson& object, const char* key);
 
 }  // namespace lancet

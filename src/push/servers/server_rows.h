@@ -1,4 +1,4 @@
-// The rows of the table of servers: how each is known, and made.
+// The rows of the table of servers: how each kind is recognised, and made.
 #pragma once
 
 #include <memory>

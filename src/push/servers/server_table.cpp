@@ -1,4 +1,4 @@
-// Which servers are understood.
+// The kinds of servers that lancet supports.
 #include <stdexcept>
 
 #include "lancet/core/strings.h"
@@ -14,7 +14,7 @@ struct ServerRow {
   std::unique_ptr<InferenceServer> (*make)(ServerClient client);
 };
 
-/// The rows in the order in which they are looked for: what all have in common comes last.
+/// The rows, in the order in which kinds are tried. The last one is what all have in common.
 constexpr ServerRow kServers[] = {{"sglang", answers_as_sglang, make_sglang_server},
                                   {"llama.cpp", answers_as_llama, make_llama_server},
                                   {"vllm", answers_as_vllm, make_vllm_server},
@@ -40,7 +40,7 @@ FoundServer find_server(const ServerAccess& access, const std::string& kind) {
   for (const ServerRow& row : kServers)
     if (kind == row.name || (kind == kFindOut && row.answers(client))) return {std::string(row.name), row.make(client)};
   if (kind != kFindOut) throw ConfigError(cat("--server ", kind, ": expected one of ", join(server_kinds())));
-  client.get("/v1/models");  // says what is wrong: a token that is missing, say
+  client.get("/v1/models");  // throws with the reason, for example a missing token
   throw client.wrong_answer("/v1/models", "a server of a known kind: say which by --server");
 }
 

@@ -1,6 +1,6 @@
-// SGLang's server, which says what it can take.
-// Source: sgl-project/sglang, srt/entrypoints/http_server.py, srt/managers/tokenizer_communicator_mixin.py,
-// srt/lora/lora_manager.py (validate_new_adapter), srt/entrypoints/openai/protocol.py (lora_path).
+// SGLang's server, which tells what it supports. Source: sgl-project/sglang, srt/entrypoints/http_server.py,
+// srt/managers/tokenizer_communicator_mixin.py, srt/lora/lora_manager.py (validate_new_adapter),
+// srt/entrypoints/openai/protocol.py (lora_path).
 #include <algorithm>
 #include <set>
 
@@ -14,7 +14,7 @@ namespace {
 constexpr const char* kSglangLoad = "/load_lora_adapter";
 constexpr const char* kSglangUnload = "/unload_lora_adapter";
 
-/// The names that an endpoint had in earlier versions stand after its name.
+/// Tries the names of an endpoint, the present one first.
 std::optional<ServerJson> first_of(const ServerClient& client, std::initializer_list<const char*> paths) {
   for (const char* path : paths)
     if (std::optional<ServerJson> found = client.find(path); found && found->is_object()) return found;
@@ -25,7 +25,7 @@ std::optional<ServerJson> model_info(const ServerClient& client) {
   return first_of(client, {"/model_info", "/get_model_info"});
 }
 
-/// "down_proj" of each module that the adapter changes.
+/// Returns the names, like "down_proj", of the modules that the adapter changes.
 std::set<std::string> changed_modules(const AdapterReport& adapter) {
   std::set<std::string> names;
   for (const AdapterModule& module : adapter.modules) names.insert(module.name.substr(module.name.rfind('.') + 1));
@@ -98,7 +98,7 @@ class SglangServer : public OpenAiServer {
   }
 
  private:
-  /// An answer with success: false is a refusal too.
+  /// An answer with success: false is a refusal, too.
   void check(const char* path, const ServerJson& answer) const {
     if (!answer.is_object() || !answer.contains("success") || !answer["success"].is_boolean())
       throw client_.wrong_answer(path, "whether it succeeded");

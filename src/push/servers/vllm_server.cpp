@@ -1,6 +1,7 @@
-// vLLM's server. It says neither its largest rank nor its adapters' modules: that is told when it refuses one.
-// Source: vllm-project/vllm, entrypoints/openai/models/serving.py, entrypoints/serve/lora/api_router.py,
-// entrypoints/serve/cache/api_router.py, entrypoints/openai/completion/serving.py, lora/worker_manager.py.
+// vLLM's server. It tells neither its largest rank nor the modules of its adapters, so lancet explains this when the
+// server refuses an adapter. Source: vllm-project/vllm, entrypoints/openai/models/serving.py,
+// entrypoints/serve/lora/api_router.py, entrypoints/serve/cache/api_router.py,
+// entrypoints/openai/completion/serving.py, lora/worker_manager.py.
 #include <algorithm>
 
 #include "lancet/core/strings.h"
@@ -14,7 +15,7 @@ constexpr const char* kVllmLoad = "/v1/load_lora_adapter";
 constexpr const char* kVllmUnload = "/v1/unload_lora_adapter";
 constexpr int kNotFound = 404;
 
-/// The least of the sizes that --max-lora-rank takes.
+/// Returns the smallest size of --max-lora-rank that is enough.
 int64_t size_for(int64_t rank) {
   const auto* size = std::find_if(std::begin(kAdapterRanks), std::end(kAdapterRanks),
                                   [&](int64_t each) { return each >= std::max<int64_t>(rank, 8); });
@@ -72,11 +73,11 @@ class VllmServer : public OpenAiServer {
   }
 
  protected:
-  /// vLLM has no text of ids to put before what follows them, unless it gives ids back.
+  /// vLLM does not echo the text of ids before the completion, unless it returns ids.
   void add_own(ServerJson& request) const override {
     if (!request.contains("echo")) return;
     request["return_token_ids"] = true;
-    request["return_tokens_as_token_ids"] = true;  // texts of two tokens may be equal
+    request["return_tokens_as_token_ids"] = true;  // because the texts of two tokens may be equal
   }
 
  private:
@@ -84,7 +85,7 @@ class VllmServer : public OpenAiServer {
     return cat("VLLM_ALLOW_RUNTIME_LORA_UPDATING=True and --enable-lora --max-lora-rank ", size_for(rank_));
   }
 
-  int64_t rank_ = 8;  ///< rank of the adapter that is asked about
+  int64_t rank_ = 8;  ///< rank of the adapter that is asked
 };
 
 }  // namespace

@@ -9,7 +9,7 @@ namespace {
 
 ModuleRules read_awq(SchemeKeys& keys) {
   keys.harmless(kHarmlessOfGptq);
-  // With other meanings for GPTQ; nothing reads them for AWQ.
+  // GPTQ's files have them with other meanings; nothing reads them for AWQ.
   constexpr std::string_view kOfBoth[] = {"desc_act", "sym", "dynamic", "pack_dtype"};
   keys.harmless(kOfBoth);
   MatrixCode code{.packing = MatrixPacking::kAwq, .bits = keys.whole("bits", keys.whole("w_bit", 4))};
@@ -28,7 +28,7 @@ ModuleRules read_awq(SchemeKeys& keys) {
 }
 
 void exclude_awq(OrderedJson& settings, const ExcludedModules& excluded) {
-  // A list here comes on top of what is left alone anyway.
+  // a list here is added to the modules that are never quantised
   add_to_list(settings, "modules_to_not_convert", RuleText::kPart, {}, excluded);
 }
 

@@ -1,5 +1,5 @@
-// bitsandbytes. 4 bits: `weight` U8 [rows * columns / 2, 1] (or as many bytes of another type), the first number of two
-// in the high half; beside it `weight.absmax`, `weight.quant_map` and a record that is JSON. int8: `weight` I8, `SCB`.
+// bitsandbytes. 4 bits: `weight` U8 [rows * columns / 2, 1] (or the same bytes as another type), with the first of two
+// numbers in the high half; also `weight.absmax`, `weight.quant_map` and a record in JSON. int8: `weight` I8, `SCB`.
 // Source of the settings: transformers, utils/quantization_config.py, BitsAndBytesConfig.
 #include <cmath>
 
@@ -17,8 +17,8 @@ constexpr uint64_t kLongestRecord = 1 << 16;
 constexpr int64_t kLongestBlock = 1 << 16;
 
 constexpr std::string_view kHarmlessOfBitsAndBytes[] = {
-    "bnb_4bit_compute_dtype",  // of products, not of the numbers
-    "bnb_4bit_quant_storage",  // the tensors' own types say it
+    "bnb_4bit_compute_dtype",  // type of products, not of the stored numbers
+    "bnb_4bit_quant_storage",  // the types of the tensors already say it
     "llm_int8_enable_fp32_cpu_offload", "llm_int8_threshold", "_load_in_4bit", "_load_in_8bit"};
 
 ModuleRules read_bitsandbytes(SchemeKeys& keys) {
@@ -48,7 +48,7 @@ void exclude_bitsandbytes(OrderedJson& settings, const ExcludedModules& excluded
   add_to_list(settings, "llm_int8_skip_modules", RuleText::kPatternOrEnd, kHeads, excluded);
 }
 
-/// A positive number of the record that is a power of two; 0 with a problem otherwise.
+/// Returns a power of two from the record; 0 and a problem if it is another number.
 int64_t block_size_of(PartFinder& finder, const std::string& tensor, const Record& record, const char* key) {
   const auto at = record.find(key);
   if (at != record.end() && at->is_number_integer()) {
@@ -77,7 +77,7 @@ void check_record(PartFinder& finder, PackedSpec& spec, const std::string& tenso
     finder.problem(tensor, cat("nested_offset: expected a number, got ", printable(offset.dump())));
 }
 
-/// Says how the numbers are to be read.
+/// Reads from the record how the numbers are stored.
 void read_record(PartFinder& finder, PackedSpec& spec) {
   const std::string nf4 = spec.name + ".quant_state.bitsandbytes__nf4";
   const std::string fp4 = spec.name + ".quant_state.bitsandbytes__fp4";

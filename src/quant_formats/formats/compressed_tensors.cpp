@@ -1,7 +1,7 @@
 // compressed-tensors. Whole numbers in words of 32 bits, low bits first: `weight_packed` [rows, columns * bits / 32],
-// `weight_scale` [rows, groups], `weight_zero_point` [rows * bits / 32, groups]. int8: a byte a number in the matrix's
-// own shape. Floats of 8 bits are those of float8.cpp. Sources: compressed-tensors, quantization/quant_config.py,
-// quant_scheme.py, quant_args.py, utils/match.py.
+// `weight_scale` [rows, groups], `weight_zero_point` [rows * bits / 32, groups]. int8: one byte per number, in the
+// matrix's own shape. Floats of 8 bits are read as in float8.cpp. Sources: compressed-tensors,
+// quantization/quant_config.py, quant_scheme.py, quant_args.py, utils/match.py.
 #include <cstring>
 
 #include "formats.h"
@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view kHarmlessOfCompressed[] = {
     "kv_cache_scheme",         "global_compression_ratio", "version", "run_compressed", "dequantize",
-    "use_optimized_inference", "quantization_status"};  // the tensors say what they are
+    "use_optimized_inference", "quantization_status"};  // the tensors show what they are
 constexpr std::string_view kHarmlessOfGroup[] = {"input_activations", "output_activations", "name"};
 constexpr std::string_view kHarmlessOfWeights[] = {"observer", "observer_kwargs", "scale_dtype", "zp_dtype"};
 constexpr std::string_view kLinear = "Linear";
@@ -26,7 +26,7 @@ std::string without_mark(const std::string& text) {
   return text.starts_with(kExpression) ? text.substr(kExpression.size()) : text;
 }
 
-/// Which numbers share a scale.
+/// Returns the block of numbers that share a scale.
 ScaleBlock scale_block(SchemeKeys& weights) {
   const int64_t group = weights.group_size("group_size", 0);
   const std::optional<ScaleBlock> block = weights.block("block_structure");
@@ -38,7 +38,7 @@ ScaleBlock scale_block(SchemeKeys& weights) {
   return strategy == "tensor" ? ScaleBlock{0, 0} : ScaleBlock{1, strategy == "group" ? group : 0};
 }
 
-/// What a format does with numbers of a type.
+/// Returns how a format stores numbers of a type.
 std::optional<MatrixPacking> packing_of(const std::string& format, bool is_float, int64_t bits) {
   const bool is_naive = format == "naive-quantized";
   if (format == "pack-quantized" && !is_float && (bits == 4 || bits == 8)) return MatrixPacking::kCompressedPacked;
@@ -74,7 +74,7 @@ MatrixCode weights_code(const OrderedJson& object, const std::string& prefix, co
   return code;
 }
 
-/// A group's modules and what becomes of them, among the rules: names first, then expressions, then what is usual.
+/// The rules of all groups. Names come first, then expressions, then what applies to all other modules.
 struct Groups {
   std::vector<ModuleRule> names = {}, expressions = {};
   std::optional<MatrixCode> usual = {};
@@ -106,7 +106,7 @@ void add_group(const OrderedJson& object, const std::string& prefix, const std::
   group.finish();
 }
 
-/// What lancet does not undo.
+/// Refuses transforms that lancet does not undo.
 void check_transforms(SchemeKeys& keys) {
   const OrderedJson* sparsity = keys.find("sparsity_config");
   if (sparsity != nullptr && sparsity->is_object() && !sparsity->empty() &&

@@ -1,6 +1,6 @@
-// E4M3, a byte a number in the matrix's own shape: a scale for all, for each row or for blocks. Sources: transformers,
-// utils/quantization_config.py, FineGrainedFP8Config and FbgemmFp8Config; vLLM, quantization/fp8.py (ignored_layers,
-// one scale a matrix).
+// E4M3, one byte per number, in the matrix's own shape, with one scale for all numbers, for each row, or for each
+// block. Sources: transformers, utils/quantization_config.py, FineGrainedFP8Config and FbgemmFp8Config; vLLM,
+// quantization/fp8.py (ignored_layers, one scale for a matrix).
 #include "formats.h"
 
 namespace lancet {
@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::string_view kHarmlessOfFloat8[] = {
     "activation_scheme", "activation_scale_ub", "dequantize", "kv_cache_scheme",
-    "scale_fmt",  // of the values of scales that are stored as f32 anyway
+    "scale_fmt",  // about the values of scales, which are stored as f32 anyway
 };
 
 ModuleRules read_float8(SchemeKeys& keys) {
@@ -34,7 +34,7 @@ ModuleRules read_fbgemm_float8(SchemeKeys& keys) {
 
 void exclude_float8(OrderedJson& settings, const ExcludedModules& excluded) {
   add_to_list(settings, "modules_to_not_convert", RuleText::kPatternOrEnd, kHeads, excluded);
-  // vLLM's own list, which it reads in place of the other.
+  // vLLM's own list, which it reads instead of the other one
   if (const auto own = settings.find("ignored_layers"); own != settings.end() && !own->empty())
     add_to_list(settings, "ignored_layers", RuleText::kPatternOrEnd, {}, excluded);
 }
@@ -46,12 +46,12 @@ void exclude_fbgemm_float8(OrderedJson& settings, const ExcludedModules& exclude
 void find_float8(PartFinder& finder, PackedSpec& spec) {
   const std::string module = finder.module();
   finder.need({PartRole::kCodes, spec.name, {DType::kF8E4M3}, {{spec.rows, spec.columns}}});
-  const std::string inverse = module + ".weight_scale_inv";  // which is what the numbers are multiplied by, too
+  const std::string inverse = module + ".weight_scale_inv";  // despite its name, the numbers are multiplied by it
   const std::string plain = module + ".weight_scale";
   const bool has_blocks = spec.code.block.rows > 1 && !spec.code.in_scale_type;
   const std::string& name = finder.contains(inverse) || (has_blocks && !finder.contains(plain)) ? inverse : plain;
   std::vector<std::vector<int64_t>> shapes = scale_shapes(spec, spec.code.block);
-  // Without blocks in the configuration the tensor's shape tells one scale from one a row.
+  // If the configuration has no blocks, the tensor's shape tells whether there is one scale, or one for each row.
   if (spec.code.block.rows == 0 && spec.code.block.columns == 0) {
     const std::vector<std::vector<int64_t>> by_row = scale_shapes(spec, {1, 0});
     shapes.insert(shapes.end(), by_row.begin(), by_row.end());

@@ -1,5 +1,5 @@
-// GGUF: `X.weight.TYPE` U8 [rows, bytes of a row], as a checkpoint has the tensors of a GGUF file: blocks one after the
-// other. What a block is, gguf_types.h says.
+// GGUF: `X.weight.TYPE` U8 [rows, bytes of a row], the form in which a checkpoint has the tensors of a GGUF file:
+// blocks one after another. gguf_types.h describes the blocks.
 #include "formats.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
@@ -31,7 +31,7 @@ void find_gguf_blocks(PartFinder& finder, PackedSpec& spec) {
   }
 }
 
-/// Of a matrix whose type is not known yet: 8 bits.
+/// Assumes 8 bits if the matrix's type is not known yet.
 int64_t gguf_bytes(const MatrixCode& code, int64_t rows, int64_t columns) {
   const GgufType* type = find_gguf_type(code.block_type);
   if (type == nullptr || type->is_plain()) type = find_gguf_type("Q8_0");

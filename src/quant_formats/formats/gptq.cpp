@@ -14,7 +14,7 @@ void check_bits(SchemeKeys& keys, std::string_view key, int64_t bits) {
   if (bits != 2 && bits != 3 && bits != 4 && bits != 8) keys.problem(key, "2, 3, 4 or 8");
 }
 
-/// What stands in the settings, or in those of some modules, where `usual` is what holds otherwise.
+/// Reads the code from the settings, or from those of some modules, for which `usual` has the other values.
 MatrixCode gptq_code(SchemeKeys& keys, const MatrixCode& usual) {
   MatrixCode code = usual;
   code.bits = keys.whole("bits", usual.bits);
@@ -25,7 +25,7 @@ MatrixCode gptq_code(SchemeKeys& keys, const MatrixCode& usual) {
   return code;
 }
 
-/// `dynamic`: expressions for modules, "-:" before those of modules that are not quantised.
+/// Reads `dynamic`: expressions for modules. "-:" is before those of modules that are not quantised.
 void read_dynamic(SchemeKeys& keys, ModuleRules& rules) {
   const OrderedJson* dynamic = keys.find("dynamic");
   if (dynamic == nullptr || *dynamic == OrderedJson(false)) return;
@@ -64,7 +64,7 @@ ModuleRules read_gptq(SchemeKeys& keys) {
 }
 
 void exclude_gptq(OrderedJson& settings, const ExcludedModules& excluded) {
-  OrderedJson dynamic = OrderedJson::object();  // the first expression that matches holds
+  OrderedJson dynamic = OrderedJson::object();  // the first matching expression applies
   for (const std::string& module : excluded.modules) dynamic["-:" + exact_expression(module)] = OrderedJson::object();
   OrderedJson& stored = settings["dynamic"];
   if (stored.is_object())

@@ -1,11 +1,11 @@
-// Settings that GPTQ's and AWQ's programs both write.
+// Settings that the programs of both GPTQ and AWQ write.
 #pragma once
 
 #include <string_view>
 
 namespace lancet {
 
-/// How the numbers were found, by what, and how others compute with them.
+/// They say how the numbers were found, by which program, and how programs compute with them.
 inline constexpr std::string_view kHarmlessOfGptq[] = {"act_group_aware",
                                                        "adapter",
                                                        "backend",

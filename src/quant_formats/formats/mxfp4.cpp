@@ -1,7 +1,7 @@
-// MXFP4, as gpt-oss has its experts: `X_blocks` U8 [experts, rows, columns / 32, 16], two numbers of E2M1 a byte, the
-// first in the low half; `X_scales` U8 [experts, rows, columns / 32], exponents (E8M0).
-// Sources: transformers, integrations/mxfp4.py (_convert_moe_packed_tensors), utils/quantization_config.py
-// (Mxfp4Config); OCP Microscaling Formats 1.0, 5.3 and 6.3.
+// MXFP4, the format of gpt-oss's experts: `X_blocks` U8 [experts, rows, columns / 32, 16], two numbers of E2M1 in a
+// byte, the first in the low half; `X_scales` U8 [experts, rows, columns / 32], exponents (E8M0). Sources:
+// transformers, integrations/mxfp4.py (_convert_moe_packed_tensors), utils/quantization_config.py (Mxfp4Config); OCP
+// Microscaling Formats 1.0, 5.3 and 6.3.
 #include "formats.h"
 #include "lancet/core/strings.h"
 
@@ -9,8 +9,8 @@ namespace lancet {
 namespace {
 
 constexpr int64_t kBlock = 32;
-constexpr std::string_view kHarmlessOfMxfp4[] = {"dequantize"};  // what a program does with them
-/// transformers and vLLM look for experts alone, whose block is one of both kinds as a whole.
+constexpr std::string_view kHarmlessOfMxfp4[] = {"dequantize"};  // what a program does with the numbers
+/// transformers and vLLM only look for experts. A block of experts is either quantised completely or not at all.
 constexpr std::string_view kExpertModules = R"(.*\.mlp(\.experts(\..*)?)?$)";
 
 ModuleRules read_mxfp4(SchemeKeys& keys) {
@@ -26,8 +26,8 @@ void exclude_mxfp4(OrderedJson& settings, const ExcludedModules& excluded) {
   add_to_list(settings, "modules_to_not_convert", RuleText::kPatternOrEnd, kHeads, excluded);
 }
 
-/// Takes "model.layers.3.mlp" of "model.layers.3.mlp.experts.down_proj": transformers computes the router of such a
-/// block in its own way too.
+/// Returns "model.layers.3.mlp" for "model.layers.3.mlp.experts.down_proj": transformers also computes the router of
+/// such a block differently.
 std::string_view unit_of_experts(std::string_view module) { return module.substr(0, module.rfind(".experts")); }
 
 void find_mxfp4(PartFinder& finder, PackedSpec& spec) {

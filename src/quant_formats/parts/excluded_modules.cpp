@@ -12,7 +12,7 @@ namespace {
 
 bool is_plain(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
-/// The text of a rule that names the module and none of the others.
+/// Returns a rule's text that names the module and none of the others.
 std::string text_for(const std::string& module, std::string_view key, RuleText kind,
                      std::span<const std::string> others) {
   const bool reads_expressions = kind == RuleText::kPatternOrEnd;

@@ -12,7 +12,8 @@
 namespace lancet {
 namespace {
 
-/// A name of a module takes a few hundred steps; what takes more is meant to, or written by accident.
+/// Matching a module's name takes a few hundred steps. An expression that takes more is malicious, or written by
+/// accident.
 constexpr uint32_t kMostSteps = 200'000;
 constexpr uint32_t kMostHeapKiB = 4096;
 

@@ -1,4 +1,4 @@
-// Which modules a configuration speaks of, and what it says of them: the first rule that names a module holds.
+// The rules of a configuration about modules. The first rule that names a module applies.
 #pragma once
 
 #include <memory>
@@ -11,12 +11,12 @@
 
 namespace lancet {
 
-/// A regular expression of a configuration. It matches where a name begins with it, as Python's re.match does.
+/// A regular expression of a configuration. It matches at the beginning of a name, like Python's re.match.
 class ModulePattern {
  public:
   /// Throws: CheckpointError "not a regular expression: ...", without a place.
   explicit ModulePattern(std::string text);
-  /// Throws: CheckpointError when deciding takes too much work.
+  /// Throws: CheckpointError if matching takes too many steps.
   bool begins(std::string_view name) const;
 
  private:
@@ -27,15 +27,15 @@ class ModulePattern {
 
 /// How a rule's text names modules.
 enum class RuleText {
-  kName,          ///< it is the name
-  kPattern,       ///< the name begins with what the expression describes
-  kPatternOrEnd,  ///< likewise, or the name ends with the text
-  kPart           ///< the text is somewhere in the name
+  kName,          ///< the text is the name
+  kPattern,       ///< the expression matches at the beginning of the name
+  kPatternOrEnd,  ///< as kPattern, or the name ends with the text
+  kPart           ///< the text occurs in the name
 };
 
 class ModuleRule {
  public:
-  /// `code`: of the modules that the rule names; nullopt: they are not quantised. Throws: as ModulePattern.
+  /// `code`: for the modules that the rule names; nullopt: they are not quantised. Throws: as ModulePattern.
   ModuleRule(RuleText kind, std::string text, std::optional<MatrixCode> code);
 
   bool names(std::string_view module) const;
@@ -54,7 +54,7 @@ class ModuleRules {
   std::optional<MatrixCode> usual;  ///< code of modules that no rule names
 
   std::optional<MatrixCode> code_of(std::string_view module) const;
-  /// Code of the first rule that names the module and says how it is quantised; else the usual.
+  /// Returns the code of the first rule that names the module and says how it is quantised; else the usual code.
   std::optional<MatrixCode> code_of_packed(std::string_view module) const;
 };
 

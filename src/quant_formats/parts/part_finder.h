@@ -1,4 +1,4 @@
-// Collects a matrix's tensors, and what is wrong with them.
+// Collects a matrix's tensors, and the problems with them.
 #pragma once
 
 #include <initializer_list>
@@ -8,40 +8,42 @@
 
 namespace lancet {
 
-/// What a tensor should be like.
+/// What a tensor should look like.
 struct ExpectedPart {
   PartRole role;
   std::string tensor;
   std::vector<DType> types;
-  std::vector<std::vector<int64_t>> shapes;  ///< any of them; empty: whatever shape it has
+  std::vector<std::vector<int64_t>> shapes;  ///< the allowed shapes; empty: any shape
 };
 
-/// Types of scales in formats whose programs compute in the type that scales have.
+/// Types of scales in formats whose programs compute in the type of the scales.
 inline const std::vector<DType> kScaleTypes{DType::kF16, DType::kBF16, DType::kF32};
 
 class PartFinder {
  public:
   PartFinder(const Checkpoint& checkpoint, PackedSpec& spec, std::vector<std::string>& problems);
 
-  /// The tensor, which becomes a part; nullptr: it is missing or not as expected, which is a problem then.
+  /// Returns the tensor, and adds it as a part. Returns nullptr and adds a problem if it is missing or not as expected.
   const TensorInfo* need(const ExpectedPart& expected);
-  /// Takes a part that may be missing.
+  /// Adds a part that may be missing.
   const TensorInfo* take(const ExpectedPart& expected);
-  /// Zero points where there should be none: older files have them, all 0, which is a problem otherwise.
+  /// Accepts unnecessary zero points, which older files have, if all of them are 0. Adds a problem otherwise.
   void take_idle_zeros(const std::string& tensor);
-  /// Which group each column belongs to, where the file says it. `why`: what says that it has to.
+  /// Reads which group each column belongs to, if the file has it. `why`: what says that it must have it.
   void take_order(const std::string& tensor, std::string_view why);
-  /// Whether `size` numbers of the code's bits fill words of 32 bits; a problem otherwise. `what`: "columns".
+  /// Whether `size` numbers of the code's bits fill whole words of 32 bits. Adds a problem otherwise. `what`:
+  /// "columns".
   bool fills_words(int64_t size, std::string_view what);
   void problem(std::string_view tensor, std::string_view what);
-  /// Bytes of a small tensor that `need` or `take` gave. Throws: CheckpointError when the file cannot be read.
+  /// Returns the bytes of a small tensor that need() or take() returned. Throws: CheckpointError if the file cannot be
+  /// read.
   std::string bytes(const TensorInfo& tensor) const;
 
   bool contains(std::string_view tensor) const { return checkpoint_.contains(tensor); }
   const PackedSpec& spec() const { return spec_; }
-  /// The weight's name with its module's alone: "model.layers.3.mlp.down_proj".
+  /// Returns the name of the weight's module: "model.layers.3.mlp.down_proj".
   std::string module() const;
-  /// No problem has been found.
+  /// Whether no problem has been found.
   bool is_whole() const { return problems_.size() == before_; }
 
  private:

@@ -9,7 +9,7 @@
 namespace lancet {
 namespace {
 
-/// Longer groups are no groups of any model's matrix.
+/// Larger groups do not occur in any model's matrices.
 constexpr int64_t kLongestGroup = int64_t{1} << 24;
 
 bool says_nothing(const OrderedJson& value) {

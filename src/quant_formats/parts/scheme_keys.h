@@ -1,5 +1,5 @@
-// Keys of an object of quantization_config, read one by one. What is wrong with them is collected, and so are keys that
-// nobody asked for.
+// Reads the keys of an object of quantization_config one by one. It collects the problems of their values, and the keys
+// that nobody asked for.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +16,10 @@
 
 namespace lancet {
 
-/// JSON in the order of the file: of two expressions for one module the first holds.
+/// Keeps the order of the file, because of two expressions for a module the first one applies.
 using OrderedJson = nlohmann::ordered_json;
 
-/// Problems of one configuration, and keys that may be unknown.
+/// The problems of one configuration, and keys that the job allows to be unknown.
 struct SchemeProblems {
   std::vector<std::string> found = {};
   std::span<const std::string> ignored_keys = {};
@@ -27,30 +27,30 @@ struct SchemeProblems {
 
 class SchemeKeys {
  public:
-  /// `prefix`: what keys' names begin with in messages. The object and the problems outlive the reader.
+  /// `prefix`: the beginning of keys' names in messages. The object and the problems must outlive the reader.
   SchemeKeys(const OrderedJson& object, std::string prefix, SchemeProblems& problems);
 
-  /// Absent, null: no value.
+  /// Returns null if the key is absent, or its value is null.
   const OrderedJson* find(std::string_view key);
   bool has(std::string_view key) { return find(key) != nullptr; }
   bool flag(std::string_view key, bool fallback);
   int64_t whole(std::string_view key, int64_t fallback);
   std::string text(std::string_view key, std::string_view fallback);
   std::vector<std::string> texts(std::string_view key);
-  /// Reads a text that has to be one of some. Case does not matter.
+  /// Reads a text that must be one of several. Case does not matter.
   std::string one_of(std::string_view key, std::string_view fallback, std::initializer_list<std::string_view> known);
-  /// A whole number above 0, or -1 for 0: all there are.
+  /// Reads a whole number above 0; returns 0 for -1, which means all numbers.
   int64_t group_size(std::string_view key, int64_t fallback);
-  /// Two whole numbers above 0; nullopt: absent.
+  /// Reads two whole numbers above 0; nullopt if the key is absent.
   std::optional<ScaleBlock> block(std::string_view key);
 
-  /// Keys that do not change what the stored numbers mean.
+  /// Accepts keys that do not change the meaning of the stored numbers.
   void harmless(std::span<const std::string_view> keys);
-  /// Notes that the value of `key` is not what was expected.
+  /// Adds the problem that the value of `key` is not as expected.
   void problem(std::string_view key, std::string_view expected);
-  /// Notes something else about `key`.
+  /// Adds another problem about `key`.
   void refuse(std::string_view key, std::string_view why);
-  /// Notes every key that says something and was not asked for.
+  /// Adds a problem for every key that has a value and was not asked for.
   void finish();
 
   const std::string& prefix() const { return prefix_; }
@@ -63,9 +63,9 @@ class SchemeKeys {
   std::set<std::string, std::less<>> asked_;
 };
 
-/// A value as messages show it: short, on one line.
+/// Returns a value for messages: short, on one line.
 std::string json_text(const OrderedJson& value);
-/// Returns the text without capital letters.
+/// Returns the text in lower case.
 std::string lowered(std::string text);
 
 }  // namespace lancet

@@ -41,7 +41,7 @@ EditRequest read_edited(RecordReader& reader, const Language& language) {
   return request;
 }
 
-/// The same questions in a language that is not edited: whether the fact is known there too.
+/// Adds the same questions in a language that is not edited, to measure whether the fact is known there, too.
 void ask_in(RecordReader& reader, const Language& language, EditRequest& request) {
   const Field& fact = language.fact;
   const Field answer = fact.at("alt"), portability = fact.at("portability");
@@ -52,7 +52,7 @@ void ask_in(RecordReader& reader, const Language& language, EditRequest& request
               read_probe(reader, portability.at("New Question"), portability.at("New Answer")));
 }
 
-/// `edited`: which of the languages, in the order of the record.
+/// `edited`: index of the edited language, in the order of the record.
 std::vector<EditRequest> read_fact(RecordReader& reader, size_t edited) {
   const std::vector<Language> languages = languages_of(reader);
   if (!reader.is_good()) return {};

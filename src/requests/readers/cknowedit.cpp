@@ -1,5 +1,5 @@
-// CKnowEdit: a prompt in Chinese, what a model said (`target_old`), what it shall say (`target_new`), and lists of
-// questions: {prompt, answer} each, or, as its README names them, two lists of one length.
+// CKnowEdit: a prompt in Chinese, what a model said (`target_old`), what it should say (`target_new`), and lists of
+// questions: {prompt, answer} each, or, as its README describes them, two lists of equal length.
 #include "formats.h"
 #include "lancet/core/strings.h"
 #include "record_reader.h"
@@ -16,7 +16,7 @@ struct QuestionKeys {
 constexpr QuestionKeys kLocalityKeys{"locality", "locality_prompt", "locality_answer"},
     kPortabilityKeys{"portability", "portability_prompt", "portability_answer"};
 
-/// Those of one length; a text is a list of one.
+/// Reads two lists of equal length. A text counts as a list of one.
 std::vector<Probe> read_two_lists(RecordReader& reader, const Field& prompts, const Field& answers) {
   const bool are_lists = prompts && prompts.value->is_array() && answers && answers.value->is_array();
   if (!are_lists) return read_probe(reader, prompts, answers);
@@ -26,7 +26,7 @@ std::vector<Probe> read_two_lists(RecordReader& reader, const Field& prompts, co
   return {};
 }
 
-/// An element without a prompt is left out, as the data set's own script does.
+/// An element without a prompt is left out, as in the data set's own script.
 std::vector<Probe> read_questions(RecordReader& reader, const QuestionKeys& keys) {
   std::vector<Probe> probes;
   const Field list = reader.field(keys.list);
@@ -43,7 +43,7 @@ std::vector<Probe> read_questions(RecordReader& reader, const QuestionKeys& keys
 
 }  // namespace
 
-/// EasyEdit's script takes the whole prompt for the subject, which the records do not name.
+/// The records do not name the subject, so the whole prompt is the subject, as in EasyEdit's script.
 std::vector<EditRequest> parse_cknowedit(RecordReader& reader) {
   EditRequest request;
   request.id = reader.id();

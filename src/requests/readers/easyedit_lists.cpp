@@ -39,7 +39,7 @@ class ListSplitter {
   }
 
  private:
-  /// One value for each request; a text stands for a list of one.
+  /// Gives each request its value. A text counts as a list of one.
   template <typename Put>
   void spread(const Field& field, const Put& put) {
     if (!field) return;

@@ -1,4 +1,4 @@
-// The arguments of EasyEdit's edit() as one object: lists of equal length, in which place i is request i.
+// The arguments of EasyEdit's edit() as one object: lists of equal length, whose entries i belong to request i.
 #pragma once
 
 #include <string>
@@ -11,7 +11,8 @@ inline bool is_easyedit_lists(const RecordJson& document) {
   return document.is_object() && document.contains("prompts");
 }
 
-/// A list of records in the flat shape. Throws: ConfigError with every list of another length, "source: subject: ...".
+/// Returns a list of records in the flat format. Throws: ConfigError with every list of another length, "source:
+/// subject: ...".
 RecordJson to_records(const RecordJson& lists, const std::string& source);
 
 }  // namespace lancet

@@ -1,5 +1,5 @@
-// {prompt, subject, target, ...}: one's own records, the request dictionaries of memit and EasyEdit, and KnowEdit's
-// ZsRE, wiki_recent and wiki_counterfact, which are EasyEdit's with sections.
+// {prompt, subject, target, ...}: your own records, the request dictionaries of memit and EasyEdit, and KnowEdit's
+// ZsRE, wiki_recent and wiki_counterfact, which are those of EasyEdit with sections.
 #include <algorithm>
 
 #include "formats.h"
@@ -30,7 +30,7 @@ void read_target(RecordReader& reader, EditRequest& request) {
   if (const std::optional<std::string> id = reader.text(reader.field("target_id"))) request.target_id = *id;
 }
 
-/// Several answers may be true (["Aspidoceratidae", ...]): the first stands for them.
+/// Several answers may be true (["Aspidoceratidae", ...]); the first is used.
 void read_true(RecordReader& reader, EditRequest& request) {
   const Field field = reader.one_of({"target_true", "ground_truth"});
   if (field && field.value->is_object()) {
@@ -41,8 +41,8 @@ void read_true(RecordReader& reader, EditRequest& request) {
   if (!answers.empty()) request.target_true = std::move(answers.front());
 }
 
-/// A locality prompt is a neighbour only when its answer is the request's true one: specificity is measured against
-/// that. One with an answer of its own ("nq question: ...") becomes a section.
+/// A locality prompt only counts as neighborhood if its answer is the request's true one, because specificity is
+/// measured against that. A prompt with another answer ("nq question: ...") becomes a section.
 void read_neighborhood(RecordReader& reader, EditRequest& request) {
   const Field prompts = reader.one_of({"neighborhood", "locality_prompt"});
   const Field answer = reader.field("locality_ground_truth");

@@ -10,13 +10,13 @@ std::span<const FormatRow> format_table() {
       kListsFormat,
       {"counterfact", {.keys = {"requested_rewrite"}, .no_list = "requested_rewrite"}, parse_counterfact},
       {"mquake", {.keys = {"requested_rewrite"}, .list = "requested_rewrite"}, parse_mquake},
-      // Edited to alt.
+      // the target is alt
       {"zsre", {{"src", "answers"}}, parse_zsre},
-      // zsre's records, edited to answers[0].
+      // zsre's records; the target is answers[0]
       {"zsre-true", {}, parse_zsre_true},
-      // zsRE's records in which nobody says what is true.
+      // zsRE's records without a true answer
       {"zsre-alt", {.keys = {"src", "alt"}, .none_of = {"answers", "ans"}}, parse_zsre_alt},
-      // A fact in two languages: the first one is edited, or the second.
+      // a fact in two languages: the edit is in the first, or in the second
       {"bmike", {.in_each = {"src", "alt"}}, parse_bmike},
       {"bmike-second", {}, parse_bmike_second},
       {"ultraedit-zsre", {{"src", "ans"}}, parse_ultraedit_zsre},
@@ -28,7 +28,7 @@ std::span<const FormatRow> format_table() {
       {"known", {{"prompt", "attribute"}}, parse_known_fact},
       {"unke", {{"question", "answer", "sub_question"}}, parse_unke},
       {"editeverything", {{"question", "answer", "category"}}, parse_editeverything},
-      // CounterFact's and MQuAKE's with fact_new_uns, edited to that.
+      // CounterFact's and MQuAKE's records with fact_new_uns, which is the target
       {"akew", {}, parse_akew},
       {"cknowedit", {{"prompt", "target_new", "target_old"}}, parse_cknowedit},
       {"hallueditbench",

@@ -1,4 +1,4 @@
-// The formats of request files. A row says how a record of the format is known and how it is read; the table is
+// The formats of request files. A row says how a record of the format is recognised and how it is read. The table is
 // format_table().
 #pragma once
 
@@ -11,20 +11,20 @@
 
 namespace lancet {
 
-/// What a record of a format has. Without keys the format is chosen by name only.
+/// The keys by which a format is recognised. A format without keys is chosen only by name.
 struct FormatMarks {
   std::array<std::string_view, 3> keys = {};
-  std::array<std::string_view, 2> either = {};   ///< keys of which it has one or both
-  std::string_view list = {};                    ///< key of a list
-  std::string_view no_list = {};                 ///< key that has no list, if it is there
-  std::array<std::string_view, 2> none_of = {};  ///< keys of which it has none
-  std::array<std::string_view, 2> in_each = {};  ///< the record has objects alone, each with these keys
+  std::array<std::string_view, 2> either = {};   ///< the record has at least one of these keys
+  std::string_view list = {};                    ///< key that has a list as its value
+  std::string_view no_list = {};                 ///< key that does not have a list, if it is there
+  std::array<std::string_view, 2> none_of = {};  ///< the record has none of these keys
+  std::array<std::string_view, 2> in_each = {};  ///< all values of the record are objects with these keys
 };
 
 struct FormatRow {
-  std::string_view name;  ///< name in requests.format
+  std::string_view name;  ///< name for requests.format
   FormatMarks marks;
-  /// Most records are one request; none when the record is bad.
+  /// Most records give one request; a bad record gives none.
   std::vector<EditRequest> (*parse)(RecordReader& reader);
 };
 
@@ -53,15 +53,15 @@ inline constexpr FormatRow kFlatFormat{
     "flat",
     {.keys = {"prompt"}, .either = {"target", "target_new"}, .no_list = "locality", .none_of = {"target_old"}},
     parse_flat};
-/// A file of it is one object of lists; its records are made of them, in the flat shape.
+/// A file of this format is one object with lists, from which records in the flat format are made.
 inline constexpr FormatRow kListsFormat{"easyedit-lists", {}, parse_flat};
 
-/// Notes a problem for every key that the flat format does not know: for one's own records.
+/// Adds a problem for every key that the flat format does not have. For the user's own records.
 void refuse_unknown_keys(RecordReader& reader);
 
 std::span<const FormatRow> format_table();
 bool has_marks(const RecordJson& record, const FormatMarks& marks);
-/// Null when there is none of the name.
+/// Returns null if there is no format with this name.
 const FormatRow* find_format(std::string_view name);
 
 }  // namespace lancet

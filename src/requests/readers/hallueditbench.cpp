@@ -1,6 +1,6 @@
-// HalluEditBench: tables, one for each topic and model, of facts that the model gets wrong: the right answer (`object`,
-// `label` in earlier ones), what the model said (`output_<model>`), and questions of several kinds about the fact.
-// locality_question has no answer: there the benchmark compares the model with itself.
+// HalluEditBench: tables, one for each topic and model, of facts that the model gets wrong. They have the right answer
+// (`object`; in earlier tables `label`), what the model said (`output_<model>`), and questions of several kinds about
+// the fact. locality_question has no answer, because the benchmark compares the model with itself.
 #include <array>
 
 #include "formats.h"
@@ -23,7 +23,7 @@ constexpr Hops kHops[] = {{"2hop", "question_2hop", "answer_2hop"},
                           {"5hop", "question_5hop", "answer_5hop"},
                           {"6hop", "question_6hop", "answer_6hop"}};
 
-/// What the model said; nullopt where the table has no such column, or several models'.
+/// Returns what the model said; nullopt if the table has no such column, or columns of several models.
 std::optional<std::string> said_by_model(RecordReader& reader) {
   std::vector<std::string> keys;
   for (const auto& [key, value] : reader.record().items())
@@ -46,7 +46,7 @@ void add_questions(RecordReader& reader, const std::vector<KnownAnswer>& asked, 
   }
 }
 
-/// The letters' line is asked after the question, as the benchmark does.
+/// The line with the letters is asked after the question, as in the benchmark.
 void add_multiple_choice(RecordReader& reader, EditRequest& request) {
   std::vector<Probe> probes =
       read_probe(reader, reader.field("multiple_choice_with_letters"), reader.field("multiple_choice_labels"));

@@ -7,7 +7,7 @@
 namespace lancet {
 namespace {
 
-/// Short keys of data sets ("pid") are near to others by chance.
+/// Short keys of data sets ("pid") are similar to other keys by chance.
 constexpr size_t kShortestMisspelt = 5;
 
 std::string plain_key(std::string key) {

@@ -1,5 +1,5 @@
-// Data sets whose target is a text of many words: UnKE (TrustedLLM/UnKE, data/final_data_v3.json), EditEverything
-// (jianghoucheng/AnyEdit, data/editevery.json) and AKEW (bobxwu/AKEW, datasets/). They have facts that the text holds.
+// Data sets with long texts as targets: UnKE (TrustedLLM/UnKE, data/final_data_v3.json), EditEverything
+// (jianghoucheng/AnyEdit, data/editevery.json) and AKEW (bobxwu/AKEW, datasets/). They list the facts in the text.
 #include "formats.h"
 #include "lancet/core/strings.h"
 #include "record_reader.h"
@@ -9,7 +9,7 @@ namespace {
 
 constexpr const char* kLongTarget = "text (what the model shall answer)";
 
-/// The questions and answers of two lists of one length become the section of facts.
+/// Turns two lists of equal length, questions and answers, into the section of facts.
 void read_facts(RecordReader& reader, EditRequest& request) {
   const Field questions = reader.field("sub_question"), answers = reader.field("sub_answer");
   const auto size = [](const Field& list) { return list && list.value->is_array() ? list.value->size() : 0; };
@@ -21,7 +21,7 @@ void read_facts(RecordReader& reader, EditRequest& request) {
   if (questions) add_section(request.portability, std::string(kFactsSection), read_paired(reader, questions, answers));
 }
 
-/// {question, answer, para_question}, which UnKE and EditEverything share.
+/// Reads {question, answer, para_question}, which UnKE and EditEverything share.
 EditRequest read_question(RecordReader& reader) {
   EditRequest request;
   reader.fill(std::nullopt, reader.required(reader.field("question")), request);
@@ -31,7 +31,7 @@ EditRequest read_question(RecordReader& reader) {
   return request;
 }
 
-/// {subject, prompt with {}, target} of each triple that the text was taken apart to.
+/// Reads {subject, prompt with {}, target} of each triple into which the text was split.
 std::vector<Probe> read_triples(RecordReader& reader, const Field& triples) {
   std::vector<Probe> facts;
   for (const Field& triple : reader.elements(triples, "{subject, prompt, target}")) {
@@ -46,8 +46,8 @@ std::vector<Probe> read_triples(RecordReader& reader, const Field& triples) {
   return facts;
 }
 
-/// CounterFact's records have a prompt that is whole, which may leave the subject out; the others' lacks subject and
-/// question mark.
+/// In CounterFact's records the prompt is complete, but may lack the subject. In the others, subject and question mark
+/// are missing.
 void read_akew_prompt(RecordReader& reader, const Field& rewrite, EditRequest& request) {
   std::optional<std::string> subject = reader.required(rewrite.at("subject"));
   if (const std::optional<std::string> whole = reader.text(rewrite.at("prompt_full"))) {

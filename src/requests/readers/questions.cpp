@@ -6,7 +6,7 @@
 namespace lancet {
 namespace {
 
-/// The record's prompt, answer, and where it names one, subject.
+/// Reads the record's prompt, answer and, if it has one, subject.
 EditRequest read_question(RecordReader& reader, const char* prompt, const char* answer) {
   EditRequest request;
   request.id = reader.id();
@@ -29,7 +29,7 @@ std::vector<EditRequest> parse_fever(RecordReader& reader) {
   return {std::move(request)};
 }
 
-/// KnowEdit's WikiBio: the part of a biography that stands already, and the sentence that shall follow.
+/// KnowEdit's WikiBio: the beginning of a biography, and the sentence that should follow.
 std::vector<EditRequest> parse_wikibio(RecordReader& reader) {
   EditRequest request;
   request.id = reader.id();

@@ -16,16 +16,16 @@ namespace {
 
 constexpr size_t kShownProblems = 20;
 
-/// What becomes of unknown keys: in one's own records every one is a problem; files of other tools carry keys that mean
-/// nothing here, among which a slip in a key is one all the same.
+/// What happens to unknown keys. In the user's own records each is a problem. Files of other tools have keys that mean
+/// nothing here, but a misspelt key is a problem in them, too.
 enum class UnknownKeys { kRefuseMisspelt, kRefuse };
 
-/// Keys that formats are known by.
+/// Keys by which formats are recognised.
 const std::vector<std::string> kMarkKeys{"prompt",  "target",       "target_new", "requested_rewrite",
                                          "answers", "unrel_prompt", "concept",    "labels",
                                          "update",  "attribute",    "locality"};
 
-/// What is probably wrong with a record of no known format; a table's columns are its own.
+/// Says what is probably wrong with a record of an unknown format. `keys`: of a table they are its columns.
 std::string unknown_format_text(const std::vector<std::string>& keys, SourceKind kind) {
   const bool is_table = kind == SourceKind::kTable;
   const std::string has = excerpt(join(keys), 200);
@@ -39,8 +39,8 @@ std::string unknown_format_text(const std::vector<std::string>& keys, SourceKind
              "as they are: ", join(request_formats()));
 }
 
-/// The one format that the record has the marks of; null for none.
-/// Throws: ConfigError that names the candidates when there are several.
+/// Returns the only format whose keys the record has; null if there is none. Throws: ConfigError that names the
+/// candidates if there are several.
 const FormatRow* format_of(const SourceRecord& record) {
   std::vector<std::string> names;
   const FormatRow* found = nullptr;
@@ -55,7 +55,7 @@ const FormatRow* format_of(const SourceRecord& record) {
   return found;
 }
 
-/// Finds the format by the first record that has a format's marks.
+/// Finds the format from the first record that has the keys of a format.
 const FormatRow& found_format(const SourceRecords& source) {
   if (source.kind == SourceKind::kLists) return kListsFormat;
   const SourceRecord* unknown = nullptr;
@@ -64,7 +64,7 @@ const FormatRow& found_format(const SourceRecords& source) {
     if (const FormatRow* row = format_of(record)) return *row;
     if (unknown == nullptr && !record.json.contains("prompt")) unknown = &record;
   }
-  // Records with a prompt and no answer of any format are one's own: each says what it lacks.
+  // Records with a prompt that have no format's answer are taken as the user's own: each then says what it lacks.
   if (unknown == nullptr) return kFlatFormat;
   std::vector<std::string> keys;
   for (const auto& [key, value] : unknown->json.items()) keys.push_back(key);
@@ -88,7 +88,7 @@ const FormatRow& chosen_format(const SourceRecords& source, const RequestFileOpt
   return *row;
 }
 
-/// Reads records one by one; a bad one leaves its problems and no request.
+/// Reads records one by one. A bad record adds its problems and no request.
 class RequestCollector {
  public:
   RequestCollector(const FormatRow& format, UnknownKeys unknown_keys, TargetNeed target = TargetNeed::kRequired)
@@ -124,7 +124,7 @@ class RequestCollector {
     if (refuses_all) refuse_unknown_keys(reader);
     std::vector<EditRequest> requests_of = format_.parse(reader);
     reader.refuse_slips(refuses_all ? SlipsIn::kInnerObjects : SlipsIn::kAllObjects);
-    // With a wrong subject or prompt, the paraphrases have problems of its making only.
+    // if subject or prompt are wrong, problems of paraphrases only follow from that
     if (reader.is_good())
       for (EditRequest& request : requests_of) reader.fill_others(request);
     return requests_of;
@@ -150,7 +150,7 @@ void throw_problems(const std::vector<std::string>& problems) {
   if (!problems.empty()) throw ConfigError(first_problems(problems));
 }
 
-/// Every scalar as text: `target: 1998` in a job means the word.
+/// Returns every scalar as text: `target: 1998` in a job means the word.
 RecordJson record_json(const ConfigTree& tree) {
   switch (tree.kind) {
     case ConfigTree::Kind::kNull:

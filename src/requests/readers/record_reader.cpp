@@ -14,8 +14,8 @@ constexpr std::array kIdKeys{"id", "case_id", "known_id"};
 
 bool has_place(std::string_view text) { return text.find("{}") != std::string_view::npos; }
 
-/// Characters for 100 thousand tokens and more: beyond any model's positions. Found before it is made into tokens,
-/// which take a hundred times its memory.
+/// The number of characters of at least 100 thousand tokens, more than any model's positions. Longer texts are refused
+/// before they are tokenised, because tokens take a hundred times their memory.
 constexpr size_t kLongestText = 1'000'000;
 
 std::string path_of(const std::string& object, const std::string& key) {
@@ -263,7 +263,7 @@ Field answers_of(RecordReader& reader, const Field& probe) {
   return answers ? answers : truth;
 }
 
-/// EasyEdit's {prompt: [...], ground_truth: [...]}: answer i belongs to prompt i.
+/// Reads EasyEdit's {prompt: [...], ground_truth: [...]}: answer i belongs to prompt i.
 std::vector<Probe> read_pairs(RecordReader& reader, const Field& section) {
   const Field prompts = section.at("prompt"), answers = answers_of(reader, section);
   const bool is_list = prompts && prompts.value->is_array();

@@ -20,11 +20,11 @@
 namespace lancet {
 namespace {
 
-// JSON of data sets as Python writes it: NaN reads as null. Keys that stand twice are told, since one of the two values
-// would be lost without a word.
+// JSON of data sets as Python writes it: NaN is read as null. Duplicate keys are an error, because one of the two
+// values would be lost without notice.
 
 struct RepeatedKey {
-  int64_t element = 0;  ///< index in the list that the text is
+  int64_t element = 0;  ///< index in the list, if the text is a list
   std::string key;
 };
 
@@ -33,10 +33,11 @@ struct JsonText {
   std::vector<RepeatedKey> repeated;
 };
 
-/// A list of records, a record, its sections, their probes, answers, other names: no data set goes half as deep.
+/// The depth of a list of records, a record, its sections, their probes, answers and aliases. No data set is half as
+/// deep.
 constexpr int kDeepest = 32;
 
-/// Empty where there is none to replace.
+/// Returns an empty text if there is nothing to replace.
 std::string with_null_for_nan(std::string_view text) {
   constexpr std::string_view kNaN = "NaN";
   std::string out;
@@ -55,7 +56,7 @@ std::string with_null_for_nan(std::string_view text) {
   return copied == 0 ? std::string() : out.append(text.substr(copied));
 }
 
-/// Throws: ConfigError "not valid JSON: ...", also for nesting deeper than any record's.
+/// Throws: ConfigError "not valid JSON: ...", also if it is nested deeper than any record.
 JsonText parse_json_text(std::string_view text) {
   JsonText out;
   const std::string replaced = with_null_for_nan(text);
@@ -70,7 +71,7 @@ JsonText parse_json_text(std::string_view text) {
   return out;
 }
 
-/// Whether it is JSON lines: its first line is an object, and others follow.
+/// Whether the text is JSON lines: its first line is an object, and more lines follow.
 bool holds_lines(std::string_view text) {
   text.remove_prefix(text.find_first_not_of(kAsciiWhiteSpace));
   const size_t end = text.find_first_of("\r\n");
@@ -93,7 +94,7 @@ JsonText parse_file(const std::string& text, const std::string& source) {
   }
 }
 
-/// What is said of a document that is no list of records.
+/// Describes a document that is not a list of records.
 std::string no_list_text(const RecordJson& document) {
   if (!document.is_object()) return "a single value; one record per line goes into a .jsonl file";
   for (const auto& [key, value] : document.items())
@@ -124,7 +125,7 @@ SourceRecords read_json(const std::string& text, const std::string& source, Requ
   return out;
 }
 
-/// Invalid UTF-8 must not come in: JSON's reader refuses it, and so does its writer. Throws: ConfigError with the line.
+/// Checks for UTF-8, because the JSON reader and writer refuse other bytes. Throws: ConfigError with the line.
 void check_utf8(std::string_view text, const std::string& source) {
   if (const std::optional<BadByte> bad = find_bad_byte(text))
     throw ConfigError(cat(source, ": line ", bad->line, ": ", bad->text()));
@@ -135,7 +136,7 @@ struct Line {
   int64_t number;
 };
 
-/// Lines that are not blank. They end with LF, CRLF or CR, none of which stands inside a value of JSON.
+/// Returns the lines that are not blank. They end with LF, CRLF or CR, which cannot be inside a value of JSON.
 std::vector<Line> lines_of(std::string_view text) {
   std::vector<Line> lines;
   int64_t number = 0;
@@ -179,7 +180,7 @@ std::pair<size_t, size_t> taken_records(RequestRange range, size_t count, const 
   const auto size = static_cast<int64_t>(count);
   if (size == 0) throw ConfigError(cat(source, ": holds no request"));
   if (range.skip >= size) throw ConfigError(cat(source, ": skip ", range.skip, " leaves none of ", size, " records"));
-  // Without overflow for a limit of any size.
+  // computed so that no limit overflows
   const int64_t end = range.skip + std::min(range.limit.value_or(size), size - range.skip);
   return {static_cast<size_t>(range.skip), static_cast<size_t>(end)};
 }
@@ -194,7 +195,7 @@ SourceRecords read_records(const std::filesystem::path& path, RequestRange range
   if (text.find_first_not_of(" \t\r\n") == std::string::npos)
     throw ConfigError(cat(source, ": is empty, expected requests"));
   if (const std::optional<std::string> foreign = foreign_file(text)) throw ConfigError(cat(source, ": ", *foreign));
-  if (extension != ".jsonl") check_utf8(text, source);  // there a line is a record, and says it itself
+  if (extension != ".jsonl") check_utf8(text, source);  // there each line is a record, and reports the problem itself
   if (extension == ".csv") return read_table(text, source, range);
   return extension == ".jsonl" ? read_json_lines(text, source, range) : read_json(text, source, range);
 }

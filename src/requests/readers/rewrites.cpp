@@ -1,5 +1,5 @@
-// The formats with a "requested_rewrite": CounterFact (and multi-CounterFact), where it is one fact, and MQuAKE, where
-// it is the list of facts that the multi-hop questions need.
+// The formats with a "requested_rewrite": CounterFact (and multi-CounterFact), in which it is one fact, and MQuAKE, in
+// which it is the list of facts that the multi-hop questions need.
 #include <algorithm>
 
 #include "formats.h"
@@ -9,7 +9,7 @@
 namespace lancet {
 namespace {
 
-/// What both have: prompt with {}, subject, target_new: {str, id}, target_true: {str}, relation_id.
+/// Reads what both have: prompt with {}, subject, target_new: {str, id}, target_true: {str}, relation_id.
 EditRequest read_rewrite(RecordReader& reader, const Field& rewrite) {
   EditRequest request;
   for (const char* key : {"prompt", "subject"})
@@ -23,15 +23,15 @@ EditRequest read_rewrite(RecordReader& reader, const Field& rewrite) {
   return request;
 }
 
-/// Each once, and not the edited prompt.
+/// Adds a paraphrase once, unless it is the edited prompt.
 void add_paraphrase(EditRequest& request, const std::optional<std::string>& text) {
   if (!text || *text == request.prompt.text) return;
   std::vector<std::string>& all = request.paraphrases;
   if (std::find(all.begin(), all.end(), *text) == all.end()) all.push_back(*text);
 }
 
-/// MQuAKE's hops are the questions on the way to the answer. One whose answer is the request's target, about its
-/// subject, words the edited fact in another way, and knows other names of the target.
+/// MQuAKE's hops are the questions on the way to the answer. A hop about the request's subject whose answer is the
+/// request's target is another wording of the edited fact, and has other names of the target.
 void add_hop(RecordReader& reader, const Field& hop, EditRequest& request) {
   const std::optional<std::string> answer = reader.text(hop.at("answer"));
   const std::optional<std::string> question = reader.text(hop.at("question")), cloze = reader.text(hop.at("cloze"));

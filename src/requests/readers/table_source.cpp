@@ -11,21 +11,21 @@
 namespace lancet {
 namespace {
 
-/// What pandas calls a column without a name when it reads a table, and then writes.
+/// The name that pandas gives to a column without a name when it reads a table, and then writes.
 constexpr std::string_view kUnnamed = "Unnamed: ";
 
 const char* name_of(char divider) {
   return divider == ',' ? "comma" : divider == ';' ? "semicolon" : divider == '\t' ? "tab" : "divider";
 }
 
-/// Blanks around a name are nobody's.
+/// Removes blanks around a name.
 std::string trimmed(const std::string& name) {
   const size_t begin = name.find_first_not_of(kAsciiWhiteSpace);
   if (begin == std::string::npos) return {};
   return name.substr(begin, name.find_last_not_of(kAsciiWhiteSpace) + 1 - begin);
 }
 
-/// A column that is part of the records.
+/// A column of the records.
 struct Column {
   std::string name;
   size_t place = 0;
@@ -87,13 +87,13 @@ class Table {
     }
   }
 
-  /// Throws: ConfigError for a column without a name that has something to say.
+  /// Whether the column can be left out. Throws: ConfigError for a column without a name that has content.
   bool can_leave_out(const std::string& name, size_t place) {
     bool is_empty = true;
-    const CsvRow* other = nullptr;  // the first row whose number it does not hold
+    const CsvRow* other = nullptr;  // the first row in which it does not have the row's number
     for (size_t i = 0; i < rows().size(); ++i) {
       const CsvRow& row = rows()[i];
-      if (row.fields.size() <= place) continue;  // the row's own problem
+      if (row.fields.size() <= place) continue;  // this is reported as the row's own problem
       is_empty = is_empty && is_blank(row.fields[place]);
       if (other == nullptr && row.fields[place] != std::to_string(i)) other = &row;
     }

@@ -48,7 +48,7 @@ std::vector<EditRequest> parse_zsre(RecordReader& reader) {
 std::vector<EditRequest> parse_zsre_alt(RecordReader& reader) {
   EditRequest request = read_zsre_question(reader, UnrelatedQuestion::kAsItStands);
   request.target = reader.required(reader.field("alt"), "text (the answer to edit to)").value_or("");
-  static_cast<void>(reader.field("answers"));  // a slip in this key would make zsre's records these ones
+  static_cast<void>(reader.field("answers"));  // then a misspelling of this key in zsre's records is found
   return {std::move(request)};
 }
 

@@ -1,5 +1,5 @@
-// What is wrong with a request, in the form that OpenAI's clients read.
-// Source: OpenAI's API reference, "Error codes"; openai/openai-python, src/openai/_exceptions.py.
+// An error about a request, in the form that OpenAI's clients read. Source: OpenAI's API reference, "Error codes";
+// openai/openai-python, src/openai/_exceptions.py.
 #pragma once
 
 #include <stdexcept>
@@ -12,8 +12,8 @@ namespace lancet {
 struct ApiError {
   int status = 400;
   std::string message = {};
-  std::string parameter = {};  ///< name of the field that it is about; empty: none
-  std::string code = {};       ///< name that programs know it by, "model_not_found"; empty: none
+  std::string parameter = {};  ///< name of the wrong field; empty: none
+  std::string code = {};       ///< name of the error for programs, "model_not_found"; empty: none
 };
 
 class ApiProblem : public std::runtime_error {
@@ -23,7 +23,7 @@ class ApiProblem : public std::runtime_error {
   ApiError error;
 };
 
-/// {"error": {"message": ..., "type": ..., "param": ..., "code": ...}}, without a line's end.
+/// Returns {"error": {"message": ..., "type": ..., "param": ..., "code": ...}}, without a line end.
 std::string api_error_text(const ApiError& error);
 HttpReply api_error_reply(const ApiError& error);
 

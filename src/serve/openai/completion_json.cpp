@@ -35,7 +35,8 @@ ApiJson entry_json(const ServedModel& model) {
           {"max_model_len", model.max_positions}};
 }
 
-/// The log-probabilities of completions: lists side by side. Of tokens with one text the likeliest stands.
+/// Returns the log-probabilities of completions as parallel lists. Of tokens with the same text, only the likeliest is
+/// listed.
 ApiJson completion_scores(const std::vector<ScoredToken>& tokens, bool has_likely) {
   ApiJson texts = ApiJson::array(), own = ApiJson::array(), likely = ApiJson::array(), offsets = ApiJson::array();
   size_t offset = 0;
@@ -79,7 +80,7 @@ ApiJson chat_scores(const std::vector<ScoredToken>& tokens) {
 
 ApiJson reason_json(const std::string& reason) { return reason.empty() ? ApiJson() : ApiJson(reason); }
 
-/// The type that OpenAI gives errors of this status.
+/// Returns the type that OpenAI's API has for errors with this status.
 const char* error_type(int status) {
   if (status == 401) return "authentication_error";
   if (status == 429) return "rate_limit_error";

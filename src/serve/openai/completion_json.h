@@ -1,4 +1,4 @@
-// Answers in the form of OpenAI's API.
+// Writes answers in the form of OpenAI's API.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -10,17 +10,17 @@
 
 namespace lancet {
 
-/// A token of an answer, or of a prompt, with its score; without one: the first of all.
+/// A token of an answer or of a prompt, with its score. The first token of all has no score.
 struct ScoredToken {
   std::string text = {};
   std::optional<TokenScore> score = {};
-  std::vector<std::string> likely_texts = {};  ///< texts of score->likeliest
+  std::vector<std::string> likely_texts = {};  ///< texts of the tokens in score->likeliest
 };
 
 struct CompletionChoice {
   int64_t index = 0;
   std::string text = {};
-  std::string finish_reason = {};  ///< "stop", "length"; empty: it goes on
+  std::string finish_reason = {};  ///< "stop", "length"; empty: the answer is unfinished
   std::vector<ScoredToken> scored = {};
 };
 
@@ -29,15 +29,15 @@ struct CompletionUsage {
   int64_t new_tokens = 0;
 };
 
-/// Writes the pieces of one answer, which have its id, model and time.
+/// Writes the pieces of one answer, which all have its id, model and time.
 class CompletionWriter {
  public:
-  /// `order`, `model` outlive this. `state`: what the answer was made of, "edits-3".
+  /// `order` and `model` must outlive this object. `state`: the edits in the model that answered, "edits-3".
   CompletionWriter(const CompletionOrder& order, const ServedModel& model, std::string state);
 
-  /// The whole answer.
+  /// Returns the whole answer.
   std::string whole(const std::vector<CompletionChoice>& choices, const CompletionUsage& usage) const;
-  /// A chat's first piece, which has no text: who speaks.
+  /// Returns the first piece of a chat, which has no text but says who speaks.
   std::string opening(int64_t index) const;
   std::string piece(const CompletionChoice& choice) const;
   std::string usage_piece(const CompletionUsage& usage) const;
@@ -56,7 +56,7 @@ class CompletionWriter {
   const int64_t created_;
 };
 
-/// {"object": "list", "data": [...]} of one model, and its entry alone.
+/// Returns {"object": "list", "data": [...]} with the model, or the model's entry alone.
 std::string models_text(const ServedModel& model);
 std::string model_text(const ServedModel& model);
 

@@ -35,7 +35,7 @@ std::vector<TokenId> read_ids(const nlohmann::json& list, const std::string& key
   return ids;
 }
 
-/// A text, a list of texts, token ids, or a list of lists of them.
+/// Reads a text, a list of texts, token ids, or a list of lists of token ids.
 std::vector<std::vector<TokenId>> read_prompts(OrderFields& fields, const ServedModel& model) {
   const nlohmann::json* prompt = fields.find("prompt");
   const auto refuse = [] { refuse_field("prompt", "a text, a list of texts, token ids, or a list of lists of them"); };
@@ -55,7 +55,7 @@ std::vector<std::vector<TokenId>> read_prompts(OrderFields& fields, const Served
   refuse_field("messages", cat("message ", place + 1, " with ", expected));
 }
 
-/// A message's words: a text, or parts of the type "text".
+/// Returns the text of a message: a text, or parts of the type "text".
 std::string message_text(const nlohmann::json& message, size_t place) {
   const auto content = message.find("content");
   if (content != message.end() && content->is_string()) return content->get<std::string>();
@@ -70,7 +70,7 @@ std::string message_text(const nlohmann::json& message, size_t place) {
   return text;
 }
 
-/// Whose turns a conversation may have. What a template does with each, it says itself.
+/// The roles that a conversation may have. The template decides what it does with each.
 constexpr std::string_view kRoles[] = {"system", "developer", "user", "assistant"};
 
 ChatMessage read_message(const nlohmann::json& message, size_t place) {
@@ -79,7 +79,8 @@ ChatMessage read_message(const nlohmann::json& message, size_t place) {
   if (role == message.end() || !role->is_string() ||
       std::ranges::find(kRoles, role->get<std::string>()) == std::end(kRoles))
     refuse_message(place, "the role system, developer, user or assistant: lancet serve calls no tools");
-  for (const auto& [key, value] : message.items())  // what clients send back of an answer is empty: "refusal": null
+  // in answers that clients send back, other fields are empty: "refusal": null
+  for (const auto& [key, value] : message.items())
     if (key != "role" && key != "content" && !value.is_null() && !(value.is_array() && value.empty()))
       refuse_message(place, cat("a role and a content alone: ", printable(excerpt(key, 60)), " would be left out"));
   return {role->get<std::string>(), message_text(message, place)};
@@ -126,15 +127,15 @@ uint64_t any_seed() {
   return (uint64_t{device()} << 32U) | device();
 }
 
-/// OpenAI's defaults: the model's own distribution, with other random numbers each time; temperature 0 is greedy.
+/// OpenAI's defaults: the model's own distribution, with other random numbers each time. Temperature 0 means greedy.
 SamplingOptions read_sampling(OrderFields& fields) {
   SamplingOptions sampling{.temperature = fields.fraction("temperature", 0, 2).value_or(1),
                            .top_k = fields.number("top_k", -1, kLargestSeed).value_or(0),
                            .top_p = fields.fraction("top_p", 0, 1).value_or(1)};
   const std::optional<int64_t> seed = fields.number("seed", -kLargestSeed, kLargestSeed);
   sampling.seed = seed ? static_cast<uint64_t>(*seed) : any_seed();
-  sampling.top_k = std::max<int64_t>(sampling.top_k, 0);                     // -1: all, as vLLM has it
-  sampling.top_p = std::max(sampling.top_p, GenerateSpec::kTopP.range.min);  // 0: the likeliest one
+  sampling.top_k = std::max<int64_t>(sampling.top_k, 0);                     // -1 means all, as in vLLM
+  sampling.top_p = std::max(sampling.top_p, GenerateSpec::kTopP.range.min);  // 0 means the likeliest one
   if (sampling.temperature < GenerateSpec::kTemperature.range.min) sampling = {.seed = sampling.seed};
   return sampling;
 }
@@ -161,7 +162,7 @@ void check_model(OrderFields& fields, const ServedModel& model) {
          .code = "model_not_found"});
 }
 
-/// New tokens at most; of a chat that does not say it, as many as there is room for.
+/// Reads the largest number of new tokens. For a chat that does not say it, all remaining positions.
 void read_length(OrderFields& fields, const ServedModel& model, CompletionOrder& order) {
   const bool is_chat = order.kind == CompletionKind::kChat;
   const int64_t least = order.echoes ? 0 : 1;

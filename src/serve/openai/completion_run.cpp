@@ -14,7 +14,7 @@ namespace {
 
 /// An answer while it grows.
 struct AnswerRow {
-  std::vector<TokenId> ids;  ///< prompt, and what was added
+  std::vector<TokenId> ids;  ///< the prompt and the new tokens
   size_t n_prompt = 0;
   std::string prompt_text;
   StopCut cut;
@@ -43,7 +43,8 @@ class CompletionRun {
   }
 
  private:
-  /// Whether pieces are sent: log-probabilities are read when an answer is there, which then comes in one piece.
+  /// Whether pieces are sent while the answer grows. Log-probabilities are read at the end, so an answer with them is
+  /// sent in one piece.
   bool grows_in_sight() const { return order_.is_streamed && !order_.n_likely; }
 
   void open_streams() {
@@ -64,7 +65,7 @@ class CompletionRun {
                                     [this](int64_t row, std::span<const TokenId>) {
                                       return rows_[static_cast<size_t>(row)].cut.is_stopped();
                                     }});
-    static_cast<void>(added);  // as add() was told
+    static_cast<void>(added);  // add() was told so
   }
 
   void add(size_t place, TokenId id) {
@@ -80,7 +81,7 @@ class CompletionRun {
     if (!text.empty()) sink_(writer_.piece({.index = static_cast<int64_t>(place), .text = text}));
   }
 
-  /// What is left of an answer that ended; of one that was not streamed all of it.
+  /// Returns the rest of a finished answer; if it was not streamed, all of it.
   CompletionChoice finished(size_t place) {
     AnswerRow& row = rows_[place];
     const std::string rest = row.cut.finish(text_of(row));
@@ -96,7 +97,7 @@ class CompletionRun {
   std::string decoded(std::span<const TokenId> ids) const { return model_.tokenizer().decode(ids); }
   std::string text_of(const AnswerRow& row) const { return added_text(model_.tokenizer(), row.ids, row.prompt_text); }
 
-  /// A token as it reads after the one before it.
+  /// Returns the text that a token adds after the token before it.
   std::string token_text(TokenId before, TokenId id) const {
     if (order_.names_tokens_by_id) return cat("token_id:", id);
     const std::vector<TokenId> both{before, id};
@@ -104,7 +105,7 @@ class CompletionRun {
     return text.empty() ? model_.tokenizer().piece(id) : text;
   }
 
-  /// The first token of all, which nothing is before.
+  /// The first token of all, which has no score.
   ScoredToken first_token(TokenId id) const {
     if (order_.names_tokens_by_id) return {.text = cat("token_id:", id)};
     const std::string text = decoded(std::vector<TokenId>{id});

@@ -1,4 +1,4 @@
-// A completion made by a session: its answers while they grow, or whole.
+// Runs a completion in a session. Answers are streamed, or given as a whole.
 #pragma once
 
 #include <functional>
@@ -9,10 +9,10 @@
 
 namespace lancet {
 
-/// What a completion is told to: pieces of a stream without their frame, or one whole answer.
+/// Receives the pieces of a stream without their frame, or one whole answer.
 using CompletionSink = std::function<void(const std::string& json)>;
 
-/// `state`: what the answer is made of, "edits-3". Throws: as Session::generate().
+/// `state`: the edits in the model, "edits-3". Throws: as Session::generate().
 void run_completion(Session& session, const CompletionOrder& order, const ServedModel& model, const std::string& state,
                     const CompletionSink& sink);
 

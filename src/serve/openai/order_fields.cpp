@@ -8,7 +8,7 @@
 namespace lancet {
 namespace {
 
-/// Fields that say something to a provider, and nothing about the answer.
+/// Fields that only concern a provider, and do not change the answer.
 constexpr std::string_view kIdleFields[] = {"user",
                                             "metadata",
                                             "store",
@@ -18,10 +18,10 @@ constexpr std::string_view kIdleFields[] = {"user",
                                             "prompt_cache_retention",
                                             "parallel_tool_calls"};
 
-/// Values that ask for what holds anyhow.
+/// A field with a value that has no effect.
 struct IdleValue {
   std::string_view key;
-  std::string_view value;  ///< text of its JSON
+  std::string_view value;  ///< the value as JSON text
 };
 constexpr IdleValue kIdleValues[] = {{"presence_penalty", "0"},
                                      {"frequency_penalty", "0"},
@@ -69,7 +69,7 @@ const nlohmann::json* OrderFields::find(const std::string& key) {
 std::optional<int64_t> OrderFields::number(const std::string& key, int64_t least, int64_t most) {
   const nlohmann::json* value = find(key);
   if (value == nullptr) return std::nullopt;
-  const bool is_small = value->is_number_unsigned()  // above 2^63 it would be read as a negative one
+  const bool is_small = value->is_number_unsigned()  // a larger number than 2^63 would be read as negative
                             ? value->get<uint64_t>() <= static_cast<uint64_t>(std::max<int64_t>(most, 0))
                             : value->is_number_integer() && *value <= most;
   if (!is_small || *value < least) refuse_field(key, cat("a whole number from ", least, " to ", most));

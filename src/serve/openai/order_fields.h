@@ -1,4 +1,4 @@
-// The fields of a request, each read once; those that nobody read are refused, unless they change nothing.
+// The fields of a request. Each is read once. Fields that were not read are refused, unless they change nothing.
 #pragma once
 
 #include <cstdint>
@@ -14,20 +14,20 @@ namespace lancet {
 
 class OrderFields {
  public:
-  /// Throws: ApiProblem for what is no JSON object.
+  /// Throws: ApiProblem if the body is not a JSON object.
   explicit OrderFields(std::string_view body);
 
-  /// The field's value; null where it is not there, or null itself.
+  /// Returns the field's value; null if it is absent or null.
   const nlohmann::json* find(const std::string& key);
 
-  // Each throws ApiProblem that names the field and what was expected.
+  // Each function throws ApiProblem that names the field and says what was expected.
   std::optional<int64_t> number(const std::string& key, int64_t least, int64_t most);
   std::optional<double> fraction(const std::string& key, double least, double most);
   std::optional<bool> choice(const std::string& key);
   std::optional<std::string> text(const std::string& key);
 
-  /// Throws: ApiProblem for the first field that was not read, unless it says nothing about the answer, or says what
-  /// holds anyhow.
+  /// Throws: ApiProblem for the first field that was not read, unless it does not concern the answer, or has a value
+  /// that has no effect.
   void refuse_others() const;
 
  private:

@@ -1,4 +1,4 @@
-// A text that grows, up to where a stop stands in it; what may be the beginning of a stop is held back.
+// Cuts a growing text at the first stop text in it. A possible beginning of a stop text is held back.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,8 @@ class StopCut {
  public:
   explicit StopCut(std::vector<std::string> stops) : stops_(std::move(stops)) {}
 
-  /// `text`: all so far, that begins with what the last call had. Returns what is new of it, and no part of a stop.
+  /// `text`: the whole text so far, which begins with the text of the last call. Returns the new part of it, without
+  /// any part of a stop text.
   std::string advance(const std::string& text) {
     if (is_stopped_) return {};
     size_t end = text.size();
@@ -27,18 +28,19 @@ class StopCut {
     return tell(text, end);
   }
 
-  /// The rest, where no more comes.
+  /// Returns the rest, when the text is complete.
   std::string finish(const std::string& text) {
     std::string more = advance(text);
     return is_stopped_ ? more : more + tell(text, text.size());
   }
 
   bool is_stopped() const { return is_stopped_; }
-  /// Returns all that was given out.
+  /// Returns everything that was given out.
   const std::string& told() const { return told_; }
 
  private:
-  /// The place where the text's last part begins that the stop begins with; the text's end: there is none.
+  /// Returns where the longest end of the text begins that is also a beginning of the stop text; the text's size if
+  /// there is none.
   static size_t begin_of(const std::string& stop, const std::string& text) {
     for (size_t length = std::min(stop.size() - 1, text.size()); length > 0; --length)
       if (text.ends_with(stop.substr(0, length))) return text.size() - length;

@@ -8,14 +8,14 @@
 namespace lancet {
 namespace {
 
-constexpr size_t kCharacters = 0x144;  // all of them are below U+0144
+constexpr size_t kCharacters = 0x144;  // all code points are below U+0144
 
 struct Alphabet {
   std::array<std::string, 256> spelling;       // by byte
-  std::array<int16_t, kCharacters> byte_of{};  // by code point; -1: stands for no byte
+  std::array<int16_t, kCharacters> byte_of{};  // by code point; -1: it is no byte
 };
 
-/// Printable Latin-1 characters stand for themselves; the other bytes, in order, for U+0100 and what follows.
+/// Printable Latin-1 characters are themselves. The other bytes, in order, become U+0100 and the following characters.
 Alphabet make_alphabet() {
   Alphabet alphabet;
   alphabet.byte_of.fill(-1);

@@ -1,5 +1,5 @@
-// How byte-level BPE writes bytes down as text: each of the 256 as one printable character ("Ġ" is the space).
-// Source: bytes_to_unicode of GPT-2's encoder.py, whose table Hugging Face tokenizers has as well.
+// The spelling of bytes in byte-level BPE: each of the 256 bytes is one printable character ("Ġ" is the space). Source:
+// bytes_to_unicode in GPT-2's encoder.py, whose table Hugging Face tokenizers also has.
 #pragma once
 
 #include <optional>
@@ -8,10 +8,10 @@
 
 namespace lancet {
 
-/// " é" -> "ĠÃ©": a character for each byte.
+/// Returns "ĠÃ©" for " é": one character for each byte.
 std::string spell_bytes(std::string_view bytes);
 
-/// The bytes that `spelling` stands for; nullopt when it (valid UTF-8) has a character that stands for none.
+/// Returns the bytes of a spelling (valid UTF-8); nullopt if it has a character that is no byte's.
 std::optional<std::string> read_spelling(std::string_view spelling);
 
 }  // namespace lancet

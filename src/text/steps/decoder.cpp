@@ -54,7 +54,7 @@ Pieces decode_step(const ReplaceStep& step, Pieces pieces, size_t most) {
   return pieces;
 }
 
-/// The byte of "<0xE2>".
+/// Returns the byte of "<0xE2>".
 std::optional<char> byte_of(const std::string& piece) {
   if (piece.size() != 6 || piece.compare(0, 3, "<0x") != 0 || piece[5] != '>') return std::nullopt;
   unsigned value = 0;
@@ -63,7 +63,7 @@ std::optional<char> byte_of(const std::string& piece) {
   return static_cast<char>(value);
 }
 
-/// A run of byte pieces is text when the whole run is valid, else one U+FFFD for every byte of it.
+/// A run of byte pieces is text if the whole run is valid UTF-8; else each byte becomes U+FFFD.
 void flush_bytes(std::string& bytes, Pieces& out) {
   if (bytes.empty()) return;
   if (first_invalid_utf8(bytes)) {
@@ -103,7 +103,7 @@ Pieces decode_step(const StripStep& step, Pieces pieces, size_t /*most*/) {
   return pieces;
 }
 
-/// The first piece loses its replacements altogether when one may have been put before the text.
+/// The first piece loses its replacement characters completely if one may have been put before the text.
 Pieces decode_step(const MetaspaceStep& step, Pieces pieces, size_t /*most*/) {
   for (size_t i = 0; i < pieces.size(); ++i) {
     const bool dropped = i == 0 && step.prepend != PrependScheme::kNever;
@@ -112,7 +112,7 @@ Pieces decode_step(const MetaspaceStep& step, Pieces pieces, size_t /*most*/) {
   return pieces;
 }
 
-/// A piece with a character that stands for no byte (an added token) is its own text.
+/// A piece with a character that is no byte's (an added token) is its own text.
 Pieces decode_step(const ReadBytesStep&, const Pieces& pieces, size_t /*most*/) {
   std::string bytes;
   for (const std::string& piece : pieces) bytes += read_spelling(piece).value_or(piece);

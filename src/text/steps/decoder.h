@@ -1,5 +1,4 @@
-// Pieces back to text by the decoder of a tokenizer.json.
-// Source: Hugging Face tokenizers, decoders/.
+// Turns pieces back into text with the decoder of a tokenizer.json. Source: Hugging Face tokenizers, decoders/.
 #pragma once
 
 #include <span>
@@ -10,8 +9,8 @@
 
 namespace lancet {
 
-/// Runs the steps over the pieces and joins what is left. Throws: TokenizerError where a step makes more text than any
-/// real decoder does.
+/// Runs the steps over the pieces, and joins the result. Throws: TokenizerError if a step makes more text than any real
+/// decoder.
 std::string decode_pieces(std::span<const DecoderStep> steps, std::vector<std::string> pieces);
 
 }  // namespace lancet

@@ -17,12 +17,12 @@ using FormPoints = std::vector<FormPoint>;
 bool composes(NormalForm form) { return form == NormalForm::kNfc || form == NormalForm::kNfkc; }
 bool is_compatible(NormalForm form) { return form == NormalForm::kNfkc || form == NormalForm::kNfkd; }
 
-/// Characters below are of the form by themselves, and join nothing before them: all below the first mark for NFC,
-/// ASCII for the others.
+/// Returns the first character that needs a check. Characters below it already have the form, and join no character
+/// before them: for NFC all characters below the first mark, for the other forms ASCII.
 char32_t first_to_look_at(NormalForm form) { return form == NormalForm::kNfc ? 0x300 : 0x80; }
 uint8_t lead_to_look_at(NormalForm form) { return form == NormalForm::kNfc ? 0xCC : 0x80; }
 
-/// 0: a character that begins something; others stand in the order of their class after it.
+/// Returns 0 for a character that begins a sequence. Other characters are sorted by their class after it.
 int mark_class(FormPoint point) { return utf8proc_get_property(point)->combining_class; }
 
 void append_decomposed(char32_t character, NormalForm form, FormPoints& out) {
@@ -41,7 +41,7 @@ FormPoints composed(FormPoints points) {
   return points;
 }
 
-/// Marks after a character in the order of their classes, those of one class as they stand.
+/// Sorts the marks after a character by their classes. Marks of the same class keep their order.
 void order_marks(FormPoints& points) {
   const auto is_mark = [](FormPoint point) { return mark_class(point) != 0; };
   for (auto begin = points.begin(); begin != points.end();) {
@@ -62,12 +62,12 @@ std::string spelled(const FormPoints& points) {
   return out;
 }
 
-/// A character and what joins it, decomposed.
+/// A character and the characters that join it, decomposed.
 struct FormCluster {
   NormalForm form = NormalForm::kNfc;
   size_t begin = 0;
   FormPoints points = {};
-  bool is_settled = true;  ///< one character below first_to_look_at()
+  bool is_settled = true;  ///< it is one character below first_to_look_at()
 
   FormPoints whole() const {
     FormPoints ordered = points;
@@ -75,8 +75,8 @@ struct FormCluster {
     return composes(form) ? composed(std::move(ordered)) : ordered;
   }
 
-  /// Whether a character that decomposes to `first` and more belongs to this: a mark, or one that composes with the
-  /// last one here (Hangul, some vowels of India). Between characters that begin something nothing else acts.
+  /// Whether a character that decomposes to `first` and more belongs to this cluster: it is a mark, or composes with
+  /// the last character here (Hangul, some Indian vowels). Other characters do not act on each other.
   bool is_joined_by(FormPoint first) const {
     if (mark_class(first) != 0) return true;
     if (!composes(form)) return false;

@@ -1,5 +1,5 @@
-// Unicode's normal forms, and where they change a text. The tables are libutf8proc's.
-// Source: Unicode Standard Annex 15. Equal to Hugging Face's for characters that both know.
+// Unicode's normal forms, and the places where they change a text. The tables are those of libutf8proc. Source: Unicode
+// Standard Annex 15. The results equal Hugging Face's for characters that both know.
 #pragma once
 
 #include <string_view>
@@ -10,9 +10,9 @@
 
 namespace lancet {
 
-/// Returns the changes in order, none next to nothing: what lies between them has the form already. Each is a character
-/// with its marks, the smallest stretch that nothing beside it acts upon. `text` is valid UTF-8. O(n log n), and O(n)
-/// where n bytes are ASCII (for NFC: below U+0300).
+/// Returns the changes in order. The text between two changes already has the form. Each change is a character with its
+/// marks, the smallest stretch that is independent of its neighbours. `text` must be valid UTF-8. O(n log n), and O(n)
+/// for n bytes of ASCII (for NFC: below U+0300).
 std::vector<TextChange> normal_form_changes(std::string_view text, NormalForm form);
 
 }  // namespace lancet

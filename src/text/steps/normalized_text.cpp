@@ -67,7 +67,7 @@ void NormalizedText::require_room(size_t added) const {
                            "model's own"));
 }
 
-/// A text in the making: stretches of another one as they are, and others replaced.
+/// A new text from stretches of another one, unchanged or replaced.
 class NormalizedText::Rewriting {
  public:
   explicit Rewriting(NormalizedText& from) : from_(from) {
@@ -75,7 +75,7 @@ class NormalizedText::Rewriting {
     out_.most_ = from.most_;
   }
 
-  /// `begin` is not before the end of what was replaced last.
+  /// `begin` must not be before the end of the last replacement.
   void replace(size_t begin, size_t end, std::string_view content) {
     copy_until(begin);
     out_.require_room(content.size());
@@ -96,7 +96,7 @@ class NormalizedText::Rewriting {
                         from_.origin_.begin() + static_cast<ptrdiff_t>(end));
   }
 
-  /// Where something is put in that stands for no byte.
+  /// Returns the place of inserted text, which belongs to no original byte.
   TextPiece place_of(size_t at) const {
     if (from_.text_.empty()) return {from_.first_, from_.first_};
     const size_t place = at < from_.text_.size() ? from_.origin_of(at).begin : from_.origin_of(at - 1).end;

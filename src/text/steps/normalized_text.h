@@ -1,4 +1,4 @@
-// A stretch of the text as the model sees it, with the bytes of the text that each of its bytes stands for.
+// A stretch of text as the model sees it. For each of its bytes it has the original bytes from which it comes.
 #pragma once
 
 #include <span>
@@ -10,12 +10,12 @@
 
 namespace lancet {
 
-/// What normalizers and decoders make of a text is at most so many times as long and kAlwaysRoom bytes more. Real ones
-/// make it at most three times as long: a space becomes "▁".
+/// The output of normalizers and decoders is at most this many times as long as their input, plus kAlwaysRoom bytes.
+/// Real ones make text at most three times as long: a space becomes "▁".
 inline constexpr size_t kMostGrowth = 16;
 inline constexpr size_t kAlwaysRoom = 65536;
 
-/// The bytes [begin, end) of a text, in whose place `text` stands.
+/// A replacement of the bytes [begin, end) of a text by `text`.
 struct TextChange {
   size_t begin = 0;
   size_t end = 0;
@@ -24,26 +24,27 @@ struct TextChange {
 
 class NormalizedText {
  public:
-  /// The bytes [begin, end) of `text`, not changed yet.
+  /// The bytes [begin, end) of `text`, unchanged.
   NormalizedText(std::string_view text, size_t begin, size_t end);
 
   const std::string& text() const { return text_; }
   NormalizedText slice(size_t begin, size_t end) const;
 
-  /// The original bytes that [begin, end) stands for; what was put in (a dummy prefix) stands for none.
+  /// Returns the original bytes of [begin, end). Inserted text (a dummy prefix) has none.
   TextPiece origin(size_t begin, size_t end) const;
-  /// Place in the original that the first byte comes from. The text is not empty.
+  /// Returns the original position of the first byte. The text must not be empty.
   size_t origin_begin() const { return origin_of(0).begin; }
 
-  /// Nothing happens to an empty text.
+  /// Has no effect on an empty text.
   void prepend(std::string_view prefix);
-  /// `content` takes the place of each of `places`, which are in order. An empty place is where it is put in.
+  /// Replaces each of `places`, which are in order, by `content`. An empty place is a position at which it is inserted.
   void replace(std::span<const TextPiece> places, std::string_view content);
-  /// Changes in order, none within another. What is written stands for all that it is written over.
+  /// Applies changes, which are in order and do not overlap. The new text of a change comes from all the text that it
+  /// replaces.
   void change(std::span<const TextChange> changes);
-  /// Writes the characters that stand for the bytes.
+  /// Replaces bytes by the characters of their spelling.
   void spell();
-  /// Puts `more` behind this.
+  /// Appends `more`.
   void append(const NormalizedText& more);
 
  private:
@@ -51,15 +52,15 @@ class NormalizedText {
 
   NormalizedText() = default;
 
-  TextPiece origin_of(size_t at) const;  // of the whole character that the byte belongs to
+  TextPiece origin_of(size_t at) const;  // origin of the whole character that contains the byte
   void write_origins();
-  /// Throws: TokenizerError where so many bytes more are beyond all growth that a text has use for.
+  /// Throws: TokenizerError if the text would become longer than any text needs.
   void require_room(size_t added) const;
 
   std::string text_;
-  size_t first_ = 0;               // where text_ begins in the text, while nothing is changed
-  size_t most_ = 0;                // bytes that text_ may come to
-  std::vector<TextPiece> origin_;  // one per byte of text_ once something is; empty before
+  size_t first_ = 0;               // original position of text_, while nothing is changed
+  size_t most_ = 0;                // largest number of bytes of text_
+  std::vector<TextPiece> origin_;  // one for each byte of text_ after a change; empty before
 };
 
 }  // namespace lancet

@@ -25,7 +25,7 @@ utf8proc_category_t category_of(char32_t point) { return utf8proc_category(stati
 
 bool is_within(char32_t point, char32_t first, char32_t last) { return point >= first && point <= last; }
 
-/// "İ" alone has two characters in lower case.
+/// Only "İ" has two characters in lower case.
 std::string lower_case(char32_t point) {
   if (point == 0x130) return "i\xCC\x87";
   return utf8_of(static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(point))));
@@ -41,7 +41,7 @@ std::string after_nmt(char32_t point) {
   return is_space ? " " : utf8_of(point);
 }
 
-/// Control characters by the table of Unicode 8: format characters that came later are none.
+/// Whether it is a control character in Unicode 8. Format characters that were added later are not.
 bool is_bert_control(char32_t point) {
   if (point == '\t' || point == '\n' || point == '\r') return false;
   const utf8proc_category_t category = category_of(point);
@@ -123,7 +123,7 @@ void normalize_step(const TrimStep& step, NormalizedText& text) {
   if (begin > 0 || end < all.size()) text = text.slice(begin, end);
 }
 
-/// Where the grapheme that begins at `at` ends.
+/// Returns the end of the grapheme that begins at `at`.
 size_t grapheme_end(std::string_view text, size_t at) {
   CodePoint character = decode_utf8_at(text, at);
   utf8proc_int32_t state = 0;
@@ -138,7 +138,8 @@ size_t grapheme_end(std::string_view text, size_t at) {
   return text.size();
 }
 
-/// A short grapheme is replaced whole, where what it begins with is; the characters of others each by themselves.
+/// A short grapheme is replaced as a whole if its beginning is in the map. Otherwise its characters are replaced one by
+/// one.
 void normalize_step(const PrecompiledStep& step, NormalizedText& text) {
   constexpr size_t kShort = 6;
   const std::string_view all = text.text();

@@ -1,5 +1,4 @@
-// What a tokenizer.json's normalizer does to a stretch of text.
-// Source: Hugging Face tokenizers, normalizers/.
+// Runs the normalizer of a tokenizer.json on a stretch of text. Source: Hugging Face tokenizers, normalizers/.
 #pragma once
 
 #include <span>
@@ -9,7 +8,7 @@
 
 namespace lancet {
 
-/// Runs the steps one after another. Throws: TokenizerError where the text grows beyond all use.
+/// Runs the steps one after another. Throws: TokenizerError if the text becomes too long.
 void normalize(std::span<const NormalizerStep> steps, NormalizedText& text);
 
 }  // namespace lancet

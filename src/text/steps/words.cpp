@@ -5,11 +5,11 @@
 namespace lancet {
 namespace {
 
-/// Changes each word by itself.
+/// Changes each word separately.
 template <typename Rewrite>
 void rewrite_each(WordsOfText& cut, const Rewrite& rewrite) {
   const size_t size = cut.text.text().size();
-  if (cut.words.size() == 1 && cut.words[0].begin == 0 && cut.words[0].end == size) {  // nearly always
+  if (cut.words.size() == 1 && cut.words[0].begin == 0 && cut.words[0].end == size) {  // the usual case
     rewrite(cut.text);
     cut.words[0].end = cut.text.text().size();
     return;

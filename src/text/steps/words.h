@@ -1,4 +1,4 @@
-// What a tokenizer.json's pre-tokenizer does: a stretch of text becomes words, each of which the model sees alone.
+// Runs the pre-tokenizer of a tokenizer.json, which cuts a stretch of text into words. The model sees each word alone.
 // Source: Hugging Face tokenizers, pre_tokenizers/.
 #pragma once
 
@@ -12,10 +12,11 @@ namespace lancet {
 
 struct WordsOfText {
   NormalizedText text;
-  std::vector<TextPiece> words;  ///< in order, none empty
+  std::vector<TextPiece> words;  ///< in order, none of them empty
 };
 
-/// Runs the steps one after another, each on the words that those before it made. Without steps all is one word.
+/// Runs the steps one after another. Each step cuts the words of the step before it. Without steps, the whole text is
+/// one word.
 WordsOfText cut_words(NormalizedText text, std::span<const PreTokenizerStep> steps);
 
 }  // namespace lancet

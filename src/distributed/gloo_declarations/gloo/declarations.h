@@ -1,5 +1,5 @@
-// What c10d's ProcessGroupGloo.hpp names of Gloo. The torch wheel holds Gloo's code but not its headers; only the names
-// are needed here, since groups are made and used by functions of the wheel. Nothing of ours calls a member below.
+// The names of Gloo that c10d's ProcessGroupGloo.hpp uses. The torch wheel has Gloo's code but not its headers. Only
+// the names are needed, because functions of the wheel make and use the groups. lancet calls none of the members below.
 #pragma once
 
 #include <chrono>
