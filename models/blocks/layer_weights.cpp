@@ -9,6 +9,7 @@
 
 #include "lancet/core/hash.h"
 #include "lancet/core/strings.h"
+#include "lancet/kernels/few_rows.h"
 #include "lancet/kernels/linear.h"
 #include "lancet/models/neighbour_places.h"
 #include "lancet/models/quantised_linear.h"
@@ -188,6 +189,17 @@ void QuantisedRows::unpack_into(const Tensor& out) const {
   for (int64_t g = 0; g < groups; ++g) matrix.unpack_rows(g * group + begin, out.narrow(0, g * own, own));
 }
 
+void QuantisedRows::read_rows(int64_t first, int64_t count, float* out) const {
+  const int64_t group = matrix.rows() / groups, own = rows / groups;
+  while (count > 0) {
+    const int64_t g = first / own, within = first % own, n = std::min(count, own - within);
+    matrix.read_rows(g * group + begin + within, n, out);
+    first += n;
+    count -= n;
+    out += n * matrix.columns();
+  }
+}
+
 std::vector<int64_t> QuantisedLinear::sizes() const {
   std::vector<int64_t> sizes{parts_.front().rows, parts_.front().matrix.columns()};
   sizes[static_cast<size_t>(axis_)] *= static_cast<int64_t>(parts_.size());
@@ -197,8 +209,35 @@ std::vector<int64_t> QuantisedLinear::sizes() const {
 Tensor QuantisedLinear::linear(const Tensor& x, const Tensor& bias) const {
   if (bias.defined() && bias.requires_grad())
     throw std::logic_error("a quantised matrix's bias needs a gradient, which its product does not give");
-  if (!x.requires_grad() || !at::GradMode::is_enabled()) return linear_of(x, unpack(x.scalar_type()), bias);
-  return QuantisedProduct::apply(x, c10::make_intrusive<HeldProduct>(*this, bias));
+  if (x.requires_grad() && at::GradMode::is_enabled())
+    return QuantisedProduct::apply(x, c10::make_intrusive<HeldProduct>(*this, bias));
+  if (are_few_rows(x) && can_read_rows()) return few_rows_linear(x, bias);
+  return linear_of(x, unpack(x.scalar_type()), bias);
+}
+
+bool QuantisedLinear::can_read_rows() const {
+  const bool has_whole_rows = parts_.size() == 1 || axis_ == 0;
+  return has_whole_rows &&
+         std::ranges::all_of(parts_, [](const QuantisedRows& part) { return part.matrix.can_read_rows(); });
+}
+
+Tensor QuantisedLinear::few_rows_linear(const Tensor& x, const Tensor& bias) const {
+  const bool is_bf16 = x.scalar_type() == at::kBFloat16;
+  const int64_t columns = parts_.front().matrix.columns();
+  const auto read = [&](int64_t begin, int64_t count, float* rows) {
+    for (const QuantisedRows& part : parts_) {
+      const int64_t n = std::clamp<int64_t>(part.rows - begin, 0, count);
+      if (n > 0) part.read_rows(begin, n, rows);
+      rows += n * columns;
+      count -= n;
+      begin = std::max<int64_t>(0, begin - part.rows);
+    }
+  };
+  const auto read_rounded = [&](int64_t begin, int64_t count, float* rows) {
+    read(begin, count, rows);
+    round_to_bf16({rows, static_cast<size_t>(count * columns)});
+  };
+  return few_rows_product(x, sizes().front(), is_bf16 ? ReadRows(read_rounded) : ReadRows(read), bias);
 }
 
 Tensor QuantisedLinear::linear_of_expert(const Tensor& x, int64_t expert, const Tensor& bias) const {

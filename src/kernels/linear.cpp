@@ -10,6 +10,7 @@
 #include "decoder_passes.h"
 #include "device_launch.h"
 #include "lancet/kernels/decoder_ops.h"
+#include "lancet/kernels/few_rows.h"
 #include "lancet/runtime/devices.h"
 
 namespace lancet {
@@ -76,6 +77,8 @@ Tensor linear_gradient(const Tensor& y, const Tensor& weight_OI) {
 }
 
 Tensor widened_linear_of(const Tensor& x, const Tensor& weight_OI, const Tensor& bias_O) {
+  if (weight_OI.scalar_type() == at::kBFloat16 && weight_OI.is_contiguous() && are_few_rows(x))
+    return few_rows_linear(x, weight_OI, bias_O);
   Tensor y = with_last_size(x, weight_OI.size(0));
   const Tensor x_NI = x.reshape({-1, x.size(-1)}), y_NO = y.view({-1, y.size(-1)});
   for_each_part(x_NI.size(0), kBlockRows, [&](int64_t row, int64_t n_rows) {

@@ -46,6 +46,9 @@ struct QuantisedRows {
 
   /// Unpacks the rows into `out` [rows, columns] of a floating type, on the matrix's device.
   void unpack_into(const Tensor& out) const;
+  /// Decodes `count` of the rows, from the place `first` on, to f32 [count, columns]. PackedMatrix::can_read_rows()
+  /// must hold.
+  void read_rows(int64_t first, int64_t count, float* out) const;
 };
 
 /// A weight [out, in] that consists of packed matrices: one, or one per expert. Copies share the matrices.
@@ -69,6 +72,9 @@ class QuantisedLinear {
   Tensor unpack(at::ScalarType dtype) const;
 
  private:
+  bool can_read_rows() const;
+  Tensor few_rows_linear(const Tensor& x, const Tensor& bias) const;
+
   std::vector<QuantisedRows> parts_;
   int64_t axis_;
 };

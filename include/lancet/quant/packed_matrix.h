@@ -48,6 +48,11 @@ class PackedMatrix {
   /// Rows `begin` ... `begin + out.size(0)` into `out` [n, columns] of a floating type, on the same device. Throws: as
   /// above.
   void unpack_rows(int64_t begin, const Tensor& out) const;
+  /// Returns whether read_rows() can be used: for blocks of a GGUF file on the host.
+  bool can_read_rows() const;
+  /// Decodes the rows `begin` to `begin + count` to f32, one after the other, in the calling thread: for products with
+  /// few rows of activations, which read a matrix once.
+  void read_rows(int64_t begin, int64_t count, float* rows) const;
   /// What unpacking a matrix, or rows of it, takes at its fullest beside its result: 12 bytes a number of those that
   /// are taken at a time, 2^18 on the host and 2^23 elsewhere, or a row.
   static int64_t scratch_bytes(int64_t rows, int64_t columns, at::Device device);

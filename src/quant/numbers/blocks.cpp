@@ -52,6 +52,14 @@ void decode_blocks(uint32_t type, const Tensor& codes, const Tensor& out) {
   out.copy_(decoded);
 }
 
+void decode_block_rows(uint32_t type_number, const uint8_t* codes, std::span<float> out) {
+  const GgufType& type = *find_gguf_type(type_number);
+  const BlockDecoder& decoder = decoder_of(type);
+  const int64_t blocks = std::ssize(out) / type.block_numbers;
+  for (int64_t block = 0; block < blocks; ++block)
+    decoder.decode(codes + block * type.block_bytes, out.data() + block * type.block_numbers);
+}
+
 double largest_of_blocks(uint32_t type, const Tensor& codes, int64_t columns) {
   const Tensor bytes = codes.to(Placement::host());
   const int64_t step = rows_at_a_time(columns, Placement::host());

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "lancet/runtime/tensor.h"
 
@@ -12,6 +13,9 @@ namespace lancet {
 /// host, a chain of operations decodes most types. Blocks of IQ1 to IQ4, TQ1_0, MXFP4 and NVFP4 are decoded on the
 /// host, which waits for the device.
 void decode_blocks(uint32_t type, const Tensor& codes, const Tensor& out);
+
+/// Decodes contiguous blocks on the host to f32, in the calling thread.
+void decode_block_rows(uint32_t type, const uint8_t* codes, std::span<float> out);
 
 /// The largest magnitude; not finite where any number is not.
 double largest_of_blocks(uint32_t type, const Tensor& codes, int64_t columns);

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "blocks.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
+#include "lancet/runtime/devices.h"
 #include "packed_numbers.h"
 
 namespace lancet {
@@ -68,6 +70,16 @@ void PackedMatrix::unpack_rows(int64_t begin, const Tensor& out) const {
     scale_rows(*numbers_, begin + done, piece);
     if (!in_place) place.copy_(piece);
   }
+}
+
+bool PackedMatrix::can_read_rows() const {
+  return numbers_->kind == CodeKind::kBlocks && device() == Placement::host();
+}
+
+void PackedMatrix::read_rows(int64_t begin, int64_t count, float* rows) const {
+  const int64_t row_bytes = numbers_->codes.size(1);
+  decode_block_rows(numbers_->block_type, numbers_->codes.const_data_ptr<uint8_t>() + begin * row_bytes,
+                    {rows, static_cast<size_t>(count * columns())});
 }
 
 int64_t PackedMatrix::scratch_bytes(int64_t rows, int64_t columns, at::Device device) {

@@ -13,9 +13,11 @@
 namespace lancet {
 namespace {
 
-/// More rows than are widened at a time, and a matrix of more numbers than that.
+/// More rows than are widened at a time, a matrix of more numbers than that, and few rows, whose matrix is read by
+/// rows.
 const std::vector<std::pair<std::vector<int64_t>, std::vector<int64_t>>> kShapes{
-    {{1300, 96}, {40, 96}}, {{2, 3, 2200}, {2500, 2200}}, {{1, 8}, {8, 8}}, {{5}, {7, 5}}, {{0, 6}, {3, 6}}};
+    {{1300, 96}, {40, 96}}, {{2, 3, 2200}, {2500, 2200}}, {{1, 8}, {8, 8}},       {{5}, {7, 5}},
+    {{0, 6}, {3, 6}},       {{4, 9000}, {3, 9000}},       {{3, 577}, {1000, 577}}};
 const std::vector<at::ScalarType> kSixteenBits{at::kBFloat16, at::kHalf};
 
 Tensor numbers(const std::vector<int64_t>& sizes, int seed, at::ScalarType type) {

@@ -8,7 +8,9 @@
 
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
+#include "lancet/gguf/gguf_types.h"
 #include "lancet/kernels/linear.h"
+#include "lancet/quant/gguf_blocks.h"
 
 namespace lancet {
 namespace {
@@ -91,6 +93,48 @@ TEST(QuantisedLinear, HasTheMatricesOfExperts) {
         EXPECT_TRUE(ours.grad().equal(theirs.grad())) << expert;
       }
     }
+  }
+}
+
+PackedMatrix packed_blocks(int64_t rows, int64_t columns, std::string_view type_name) {
+  const GgufType& type = *find_gguf_type(type_name);
+  PackedSpec spec{.name = "w.weight", .rows = rows, .columns = columns};
+  spec.code = {.packing = MatrixPacking::kGguf, .block_type = type.number};
+  spec.parts = {{PartRole::kCodes, "c"}};
+  const Tensor weight = torch::randn({rows, columns}) / std::sqrt(static_cast<double>(columns));
+  const Tensor codes = encode_blocks(weight, type, "w.weight");
+  return PackedMatrix::assemble(spec, std::span(&codes, 1));
+}
+
+/// With few rows of activations a matrix of blocks is read row by row: the same numbers, summed in another order.
+void expect_few_rows(const QuantisedLinear& matrix, const std::string& what) {
+  const torch::NoGradGuard no_grad;
+  for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+    const Tensor weight = matrix.unpack(type).to(at::kDouble);
+    for (const Tensor& bias : {Tensor(), torch::randn(weight.size(0)).to(type)}) {
+      for (const std::vector<int64_t>& rows : {std::vector<int64_t>{}, {1}, {2, 2}}) {
+        std::vector<int64_t> sizes = rows;
+        sizes.push_back(weight.size(1));
+        const Tensor x = torch::randn(sizes).to(type);
+        const Tensor exact = at::linear(x.to(at::kDouble), weight, bias.defined() ? bias.to(at::kDouble) : Tensor());
+        const Tensor y = matrix.linear(x, bias);
+        ASSERT_EQ(y.scalar_type(), type) << what;
+        const double share = type == at::kBFloat16 ? 0x1p-8 : 0;
+        EXPECT_TRUE(((y.to(at::kDouble) - exact).abs() <= exact.abs() * share + 1e-5).all().item<bool>()) << what;
+      }
+    }
+  }
+}
+
+TEST(QuantisedLinear, ReadsBlocksRowByRowForFewRowsOfActivations) {
+  torch::manual_seed(4);
+  for (const std::string_view type : {"Q8_0", "Q4_1", "Q4_K"}) {
+    const PackedMatrix matrix = packed_blocks(60, 512, type);
+    expect_few_rows({{{matrix, 1, 0, 60}}, 0}, cat("whole, ", type));
+    expect_few_rows({{{matrix, 1, 16, 40}}, 0}, cat("rows 16-55, ", type));
+    expect_few_rows({{{matrix, 4, 5, 20}}, 0}, cat("rows 5-9 of each group, ", type));
+    expect_few_rows({{{matrix, 1, 0, 30}, {packed_blocks(60, 512, type), 4, 3, 30}}, 0}, cat("two parts, ", type));
+    expect_few_rows({{{matrix, 1, 0, 60}, {packed_blocks(60, 512, type), 1, 0, 60}}, 1}, cat("beside, ", type));
   }
 }
 

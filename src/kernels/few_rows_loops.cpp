@@ -1,0 +1,32 @@
+#include "few_rows_loops.h"
+
+#include "host_loops.h"
+
+namespace lancet {
+namespace {
+
+inline __attribute__((always_inline)) void dots_body(const RowDots& dots) {
+  for (int64_t n = 0; n < dots.rows; ++n) {
+    const float* const row = dots.row;
+    const float* const x = dots.x + n * dots.columns;
+    const int64_t columns = dots.columns;
+    float sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = 0; i < columns; ++i) sum += row[i] * x[i];
+    dots.out[n * dots.stride] = sum;
+  }
+}
+
+}  // namespace
+
+LANCET_FUSED_CLONES(compute_row_dots, dots_body, (const RowDots& dots), (dots))
+
+LANCET_CLONES void widen_row(const uint16_t* bf16, float* f32, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) f32[i] = wide(c10::BFloat16(bf16[i], c10::BFloat16::from_bits()));
+}
+
+LANCET_CLONES void round_row_to_bf16(float* row, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) row[i] = widened_bf16(narrowed_bf16(row[i]));
+}
+
+}  // namespace lancet
