@@ -46,8 +46,6 @@ class Argument {
   /// One value, of several parts.
   Argument& separated_by(char mark);
   Argument& excludes(const Argument& other);
-  /// Leaves the argument out of --help.
-  Argument& hidden();
 
  private:
   CLI::Option& option_;
@@ -89,8 +87,8 @@ std::string flag_of(std::string_view key);
 /// What was typed for options of one section, by their keys.
 class TypedOptions {
  public:
-  /// Adds their flags to the command. A value that an option's reader would refuse is an error of the command line. A
-  /// name that a flag had in an earlier version holds, but is not shown. This outlives the parser.
+  /// Adds their flags to the command. A value that an option's reader would refuse is an error of the command line.
+  /// This outlives the parser.
   void add(CLI::App& command, std::span<const AnyOption> options);
   void add(CLI::App& command, std::initializer_list<AnyOption> options);
 
@@ -112,7 +110,7 @@ class TypedOptions {
   std::vector<std::string> overrides(std::string_view section) const;
 
  private:
-  Argument add(CLI::App& command, const std::string& flag, const AnyOption& option);
+  void add_one(CLI::App& command, const AnyOption& option);
 
   ConfigTree tree_ = ConfigTree::map();
 };

@@ -78,8 +78,7 @@ void check_goes_on(const Journal& journal, const JobConfig& job, const std::stri
   if (setting.method != job.method)
     throw ConfigError(cat(where, "editor.method: expected ", setting.method, " as there, got ", job.method,
                           ": a state fits the method that made it"));
-  const std::string earlier = "the earlier job's editor";
-  check_same_options(options_with_present_names(parse_config(setting.editor, earlier), earlier),
+  check_same_options(parse_config(setting.editor, "the earlier job's editor"),
                      parse_config(editor_options(job), "editor"), where);
 }
 

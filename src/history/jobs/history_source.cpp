@@ -116,12 +116,11 @@ namespace {
 
 /// What a batch's edits depend on: not where files lay, whose content the journal knows, nor how a run was placed.
 std::string what_edited(const EditSetting& setting) {
-  const std::string where = "the edits' editor";
-  const ConfigTree editor = options_with_present_names(parse_config(setting.editor, where), where);
+  const ConfigTree editor = parse_config(setting.editor, "the edits' editor");
   std::string text = cat(setting.method, "\n", to_yaml(editor), "\n", setting.statistics, "\n", setting.dtype, "\n",
                          setting.version, "\n", join(setting.contexts, "\n"));
   if (setting.job.empty()) return text;
-  const ConfigTree job = with_present_names(parse_config(setting.job, "the edits' job"), "the edits' job").tree;
+  const ConfigTree job = parse_config(setting.job, "the edits' job");
   for (const char* key : {"run.seed", "run.quantise_base", "statistics.ridge"})
     if (const ConfigTree* value = find_dotted(job, key)) text += cat("\n", key, " ", to_yaml(*value));
   return text;
