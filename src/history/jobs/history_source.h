@@ -25,7 +25,7 @@ class HistorySource {
   /// damaged.
   HistorySource(const std::filesystem::path& edits, const std::filesystem::path& model);
 
-  const Journal& journal() const { return *journal_; }
+  const Journal& journal() const { return journal_; }
   /// Read when it is first asked for. Throws: CheckpointError for what is damaged, or of other shapes than the model's.
   const EditHistory& history();
   const ModelFiles& files() const { return files_; }
@@ -43,10 +43,10 @@ class HistorySource {
                 std::span<const std::string> overrides) const;
 
  private:
-  std::filesystem::path given_;                          ///< folder as it was named
-  std::optional<std::filesystem::path> journal_folder_;  ///< nullopt: an output of an earlier version has none
+  std::filesystem::path given_;  ///< folder as it was named
+  std::filesystem::path edits_;  ///< folder with the journal
   std::optional<std::filesystem::path> output_;
-  std::optional<Journal> journal_;
+  Journal journal_;
   std::filesystem::path model_;
   ModelFiles files_;
   std::optional<EditHistory> history_;
