@@ -1,5 +1,5 @@
 // What lancet wrote into a folder, by name. A folder counts as lancet's by its manifest, and nothing else in it is ever
-// taken away. Folders from before there were manifests are known by what their record says.
+// taken away.
 #pragma once
 
 #include <cstdint>

@@ -370,7 +370,7 @@ RunDocument run_document(const EditReport& report, const JobConfig& job, std::st
 }
 
 void write_report_files(const RunDocument& run, const std::filesystem::path& folder) {
-  write_text_file(folder / "report.json", run.json);
+  write_text_file(folder / kReportFile, run.json);
   write_text_file(folder / "job.yaml", run.job_yaml);
   try_to_draw("report.html", [&] {
     const ReportFiles files = render_report(run);

@@ -13,7 +13,7 @@
 namespace lancet {
 
 /// Two pushes of one output at a time are refused by its lock.
-inline constexpr OutputKind kPushOutput{"push", "pushes.json", "lancet-pushes-"};
+inline constexpr OutputKind kPushOutput{"push"};
 
 class PushJournal {
  public:

@@ -23,7 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kTraceFile = "trace.json";
-constexpr OutputKind kTraceOutput{"trace", kTraceFile, "lancet-trace-"};
+constexpr OutputKind kTraceOutput{"trace"};
 constexpr std::string_view kKnownFormat = "known";  // a record's target is what is true
 constexpr double kNoiseDeviations = 3;              // Meng et al. 2022, appendix B
 

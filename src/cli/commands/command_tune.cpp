@@ -55,7 +55,7 @@ std::string trials_json(const TuneReport& report, const fs::path& preset) {
 }
 
 /// What the lock is called by; a preset is a file, no folder of lancet's.
-constexpr OutputKind kTuneOutput{"tune", "preset.yaml", "lancet-tune-"};
+constexpr OutputKind kTuneOutput{"tune"};
 
 /// The two files, and what an unfinished run left beside them, are looked at before the work begins.
 void check_target(const fs::path& preset) {

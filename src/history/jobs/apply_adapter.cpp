@@ -22,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kApplyRecord = "apply.json";
-constexpr OutputKind kApplyOutput{"apply", kApplyRecord, "lancet-apply-"};
+constexpr OutputKind kApplyOutput{"apply"};
 
 fs::path base_of_adapter(const fs::path& adapter) {
   const nlohmann::json settings = read_json_file(adapter / kAdapterConfig, "adapter");

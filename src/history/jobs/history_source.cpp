@@ -28,7 +28,7 @@ std::optional<fs::path> output_of(const fs::path& given, const fs::path& edits) 
   if (edits != given) return given;
   const fs::path whole = fs::absolute(given / "").lexically_normal().parent_path(), around = whole.parent_path();
   const bool is_in_output =
-      whole.filename() == kEditsFolder && fs::exists(around / kEditOutput.record) && fs::exists(around / kJobFile);
+      whole.filename() == kEditsFolder && fs::exists(around / kReportFile) && fs::exists(around / kJobFile);
   return is_in_output ? std::optional(around) : std::nullopt;
 }
 
