@@ -37,9 +37,6 @@ Options: `help(lancet.open)` says them, and they can be changed for a call: `ses
 Each error is a `lancet.Error`, after which the weights are what they were. More: docs/python.md of the project.
 """
 
-import typing as _typing
-from warnings import warn as _warn
-
 from . import _torch  # first: torch's libraries, which ours are linked to
 from ._lancet import version as __version__
 from .errors import (
@@ -62,19 +59,6 @@ from ._hf import Applied
 from .facts import edit
 
 del _torch
-
-_RENAMED = {"StandingEdit": ActiveEdit, "StandingEdits": ActiveEdits}
-
-
-if not _typing.TYPE_CHECKING:  # which would let any name pass
-
-    def __getattr__(name):
-        """Names of an earlier version."""
-        if name not in _RENAMED:
-            raise AttributeError(f"module 'lancet' has no attribute {name!r}")
-        _warn(f"lancet.{name} is called lancet.{_RENAMED[name].__name__} now", DeprecationWarning, stacklevel=2)
-        return _RENAMED[name]
-
 
 __all__ = [
     "ActiveEdit",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import json
 import os
-import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -41,16 +40,6 @@ def refuse_misspelt(function: Callable[..., Any], options: Mapping[str, Any]) ->
         _text.text(key, "keyword")
         near = _lancet.nearest(key, [*DECLARED["editor"], *inspect.signature(function).parameters])
         raise ConfigError(f"{key}: unknown keyword of {function.__name__}(){f'; did you mean {near}?' if near else ''}")
-
-
-def overwrites(overwrite: bool, replace: bool | None) -> bool:
-    """`replace`: the name of `overwrite` in an earlier version."""
-    if replace is None:
-        return overwrite
-    warnings.warn("replace is called overwrite now", DeprecationWarning, stacklevel=3)
-    if overwrite and not replace:
-        raise ConfigError("replace is called overwrite now: expected one of the two names")
-    return replace
 
 
 def expanded(function: Function) -> Function:

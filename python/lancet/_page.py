@@ -36,11 +36,6 @@ def metrics_table(report: dict[str, Any]) -> str:
     return f"<table>{''.join(rows)}</table>" if len(rows) > 1 else ""
 
 
-def success_of(verdict: dict[str, Any]) -> Any:
-    """Reports of an earlier version call it took."""
-    return verdict["success"] if "success" in verdict else verdict["took"]
-
-
 def verdict_lines(report: dict[str, Any]) -> list[str]:
     """How many edits took, and what became of their subjects' other facts where that was asked."""
     subjects = report["verdicts"].get("subjects")
@@ -48,7 +43,7 @@ def verdict_lines(report: dict[str, Any]) -> list[str]:
 
 
 def verdict(request: dict[str, Any]) -> str:
-    success, why = success_of(request["verdict"]), request["verdict"]["why"]
+    success, why = request["verdict"]["success"], request["verdict"]["why"]
     if success is None:
         return '<span class="m">not measured</span>'
     return "took" if success else f"did not take: {escape(str(why))}"

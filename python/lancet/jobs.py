@@ -57,11 +57,10 @@ def apply(
     overwrite: bool = False,
     set: Mapping[str, Any] | None = None,
     progress: Shown = None,
-    replace: bool | None = None,
 ) -> Report:
     """`lancet apply`: a model made of edits that are data (docs/edits.md). `model`: the base, where it is not where the
     edits' lay. `other_base`: what becomes of edits on another base than theirs: "refuse", "add" or "rebase"."""
-    job = {"edits": edits, "other_base": other_base, **_output(out, model, _options.overwrites(overwrite, replace), set)}
+    job = {"edits": edits, "other_base": other_base, **_output(out, model, overwrite, set)}
     return _made(_lancet.run_apply, job, progress)
 
 
@@ -77,13 +76,12 @@ def undo(
     overwrite: bool = False,
     set: Mapping[str, Any] | None = None,
     progress: Shown = None,
-    replace: bool | None = None,
 ) -> Report:
     """`lancet undo`: an output of `lancet edit` without some of its edits (docs/edits.md): those of `ids`, else those for
     which all of `where` hold ("success == false"), else the last batches. `out`: None: the output itself is replaced."""
     how = _options.given("undo", locals())
     job = {"output": output, "ids": [ids] if isinstance(ids, str) else list(ids), "where": list(where), "how": how}
-    return _made(_lancet.run_undo, job | _output(out or "", model, _options.overwrites(overwrite, replace), set), progress)
+    return _made(_lancet.run_undo, job | _output(out or "", model, overwrite, set), progress)
 
 
 def merge(
@@ -97,7 +95,6 @@ def merge(
     overwrite: bool = False,
     set: Mapping[str, Any] | None = None,
     progress: Shown = None,
-    replace: bool | None = None,
 ) -> Report:
     """`lancet merge`: the edits of several outputs of one base model in one (docs/edits.md). `prefer`: that of `edits`
     whose edits stay where two are at odds. `drop`: ids that stay out. `solve`: one joint solve."""
@@ -107,7 +104,7 @@ def merge(
         raise ConfigError(f"prefer: expected one of {', '.join(folders)}, got {preferred}")
     place = None if preferred is None else folders.index(preferred)
     job = {"edits": folders, "prefer": place, "drop": list(drop), "solve": solve}
-    return _made(_lancet.run_merge, job | _output(out, model, _options.overwrites(overwrite, replace), set), progress)
+    return _made(_lancet.run_merge, job | _output(out, model, overwrite, set), progress)
 
 
 def _output(out: Path, model: Path | None, overwrite: bool, changed: Mapping[str, Any] | None) -> dict[str, Any]:

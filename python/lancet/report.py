@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Union
 
@@ -15,11 +14,6 @@ if TYPE_CHECKING:
     import torch
 
     from .session import Session
-
-
-def _renamed(old: str, present: str, value: Any) -> Any:
-    warnings.warn(f"{old} is called {present} now", DeprecationWarning, stacklevel=3)
-    return value
 
 
 class RequestReport:
@@ -35,17 +29,12 @@ class RequestReport:
         self.before: dict[str, float | None] = {name: value["before"] for name, value in row["metrics"].items()}
         """Each metric on the unedited weights."""
         self.after: dict[str, float | None] = {name: value["after"] for name, value in row["metrics"].items()}
-        self.success: bool | None = _page.success_of(row["verdict"])
+        self.success: bool | None = row["verdict"]["success"]
         """Whether the model says the target now; None: not measured."""
         self.why: str | None = row["verdict"]["why"]
         """Why it did not take."""
         self.subject_answers: list[dict[str, Any]] = row.get("subject_answers", [])
         """What else the model says of the subject, before and after: asked, prompt, before, after, kept."""
-
-    @property
-    def took(self) -> bool | None:
-        """The name of `success` in an earlier version."""
-        return _renamed("RequestReport.took", "success", self.success)
 
     def __repr__(self) -> str:
         return f"<request {self.id!r}: {self.prompt!r} -> {self.target!r}, success: {self.success}>"
@@ -53,7 +42,6 @@ class RequestReport:
     def row(self) -> dict[str, Any]:
         """A flat dict, of `table()`."""
         flat: dict[str, Any] = {key: getattr(self, key) for key in ("id", "prompt", "subject", "target", "success", "why")}
-        flat["took"] = self.success  # its name in an earlier version
         for when in ("before", "after"):
             flat |= {f"{name}.{when}": value for name, value in getattr(self, when).items()}
             if "target_probability" in self.json:
@@ -97,12 +85,7 @@ class Report:
     @property
     def successes(self) -> int:
         """How many edits took: the model says their targets."""
-        return _page.success_of(self.report["verdicts"])
-
-    @property
-    def took(self) -> int:
-        """The name of `successes` in an earlier version."""
-        return _renamed("Report.took", "successes", self.successes)
+        return self.report["verdicts"]["success"]
 
     def __getitem__(self, metric: str) -> float | None:
         """The metric after the edit."""
@@ -222,18 +205,6 @@ def _as_after(row: dict[str, Any]) -> dict[str, Any]:
     return {**told, "verdict": {"success": None if said is None else said == 1, "why": None}, "value": {"final_loss": None}}
 
 
-class MeasuredRequest(RequestReport):
-    """A request that `Session.evaluate` measured."""
-
-    def __init__(self, row: dict[str, Any]) -> None:
-        super().__init__(_as_after(row))
-        self._row = row
-
-    def __getitem__(self, key: str) -> Any:
-        """The form of an earlier version, a dict."""
-        return _renamed(f"Evaluation.requests[...][{key!r}]", "Evaluation.report['requests'][...]", self._row[key])
-
-
 class Evaluation:
     """What `Session.evaluate` measured on the weights as they are."""
 
@@ -245,7 +216,7 @@ class Evaluation:
     @property
     def requests(self) -> list[RequestReport]:
         """As an edit's: what was measured is `after`, and `before` has nothing."""
-        return [MeasuredRequest(row) for row in self.report["requests"]]
+        return [RequestReport(_as_after(row)) for row in self.report["requests"]]
 
     def __getitem__(self, metric: str) -> float | None:
         return self.metrics[metric]["value"]
@@ -282,11 +253,6 @@ class ActiveEdit:
         """As it was measured last: `Session.measure` does it again."""
         self.replaced_by: str | None = row["replaced_by"]
         """The id of a later edit of the same fact, with another target."""
-
-    @property
-    def took(self) -> bool | None:
-        """The name of `success` in an earlier version."""
-        return _renamed("ActiveEdit.took", "success", self.success)
 
     def __repr__(self) -> str:
         replaced = f", replaced by {self.replaced_by!r}" if self.replaced_by is not None else ""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import warnings
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict, Union, overload
@@ -149,10 +148,10 @@ class Session:
         """What stands."""
         return ActiveEdits(self._call(self._engine.standing))
 
-    def save(self, folder: Path, *, overwrite: bool = False, replace: bool | None = None) -> None:
+    def save(self, folder: Path, *, overwrite: bool = False) -> None:
         """The edited model as `lancet edit` writes it, but for the report: for transformers, and for `edits=`. The
         folder appears complete or not at all. `overwrite`: one that lancet wrote may be there."""
-        self._call(self._engine.save, _text.path(folder, "folder"), _exists(overwrite, replace))
+        self._call(self._engine.save, _text.path(folder, "folder"), _exists(overwrite))
 
     def save_edits(self, folder: Path) -> None:
         """The edits alone, for `lancet.open(..., edits=folder)`. A folder that is there is replaced."""
@@ -166,12 +165,11 @@ class Session:
         dtype: str = _options.default("adapter", "dtype"),
         rank: int = _options.default("adapter", "rank"),
         overwrite: bool = False,
-        replace: bool | None = None,
     ) -> dict[str, Any]:
         """The edits as a LoRA adapter, for PEFT ("peft") or llama.cpp ("gguf"). `dtype`: of the factors; "auto": f16 in
         "gguf", f32 in "peft". `rank`: the largest."""
         how = _options.to_json(_options.given("adapter", locals()), "adapter")
-        return json.loads(self._call(self._engine.export_adapter, _text.path(folder, "folder"), how, _exists(overwrite, replace)))
+        return json.loads(self._call(self._engine.export_adapter, _text.path(folder, "folder"), how, _exists(overwrite)))
 
     def push(
         self,
@@ -332,7 +330,6 @@ def open(
     planned_requests: int = 100,
     progress: Shown = None,
     device: Any = None,
-    frozen: str | None = None,
     **options: Unpack[EditorOptions],
 ) -> Session:
     """Loads a model: a folder, a name of the hub that was downloaded, or a model of transformers with its tokenizer.
@@ -343,15 +340,10 @@ def open(
     is not given is chosen as by `lancet edit --model`. `set`: any key of the job, {"run.dtype": "f32"}.
     `planned_requests`: of one edit, for which there is to be memory on the devices. `progress`: False for none, or a
     function that gets each `Progress`; an exception of it ends the call. `device`: another name of `devices`, which may
-    be a torch.device; "cuda" is the first GPU, as torch's. `frozen`: the name of `quantise_base` in an earlier version.
+    be a torch.device; "cuda" is the first GPU, as torch's.
     """
     keywords = dict(locals())
     _options.refuse_misspelt(open, options)
-    if frozen is not None:
-        warnings.warn("lancet.open: frozen is called quantise_base now", DeprecationWarning, stacklevel=2)
-        if quantise_base is not None:
-            raise ConfigError("frozen is called quantise_base now: expected one of the two names")
-        keywords["quantise_base"] = frozen
     if device is not None:
         if devices is not None:
             raise ConfigError("device is another name of devices: expected one of the two")
@@ -402,5 +394,5 @@ def _with_method(method: str | None, options: Mapping[str, Any]) -> dict[str, An
     return dict(options) if method is None else {"method": method, **options}
 
 
-def _exists(overwrite: bool, replace: bool | None) -> str:
-    return "replace" if _options.overwrites(overwrite, replace) else "error"
+def _exists(overwrite: bool) -> str:
+    return "replace" if overwrite else "error"

@@ -103,8 +103,6 @@ SealedFile SealedFile::open(const std::filesystem::path& path, const SealedForma
     }
   }();
   const std::string& found = file.fact(kFormatFact);
-  const bool is_sealed = file.facts().contains(kContentHashFact);
-  if (!is_sealed && !format.unsealed.empty() && found == format.unsealed) return file;
   if (found != format.name)
     throw CheckpointError(cat(path.string(), ": expected format ", format.name, ", got '", printable(found), "'"));
   file.content_hash_ = file.fact(kContentHashFact);
@@ -131,7 +129,7 @@ void SealedFile::read(const std::function<void(const Piece&)>& take) const {
   } catch (const CheckpointError& error) {
     throw CheckpointError(problem_of(error));
   }
-  if (!content_hash_.empty() && hash_all(facts(), all, pieces) != content_hash_)
+  if (hash_all(facts(), all, pieces) != content_hash_)
     throw CheckpointError(cat(path().string(), ": its content has not the hash that it was saved with: it is damaged"));
 }
 

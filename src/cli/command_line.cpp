@@ -60,11 +60,6 @@ Argument& Argument::excludes(const Argument& other) {
   return *this;
 }
 
-Argument& Argument::hidden() {
-  option_.group("");
-  return *this;
-}
-
 namespace {
 
 template <typename Value>
@@ -136,10 +131,6 @@ void set_footer(CLI::App& command, const std::function<std::string()>& text) { c
 
 namespace {
 
-/// Flags by their names in earlier versions, with the keys of their options.
-constexpr std::pair<std::string_view, const char*> kEarlierFlags[] = {{"devices", "--device"},
-                                                                      {"quantise_base", "--frozen"}};
-
 bool is_list(const AnyOption& option) { return std::holds_alternative<const TextsOption*>(option); }
 
 ConfigTree unquoted(const std::string& text) {
@@ -189,24 +180,21 @@ void TypedOptions::add(CLI::App& command, std::initializer_list<AnyOption> optio
 }
 
 void TypedOptions::add(CLI::App& command, std::span<const AnyOption> options) {
-  for (const AnyOption& option : options) {
-    const std::string_view key = base_of(option).key;
-    add(command, flag_of(key), option);
-    for (const auto& [of_key, flag] : kEarlierFlags)
-      if (of_key == key) add(command, flag, option).hidden();
-  }
+  for (const AnyOption& option : options) add_one(command, option);
 }
 
-Argument TypedOptions::add(CLI::App& command, const std::string& flag, const AnyOption& option) {
-  const std::string key(base_of(option).key);
-  if (std::holds_alternative<const FlagOption*>(option))
-    return add_flag(
+void TypedOptions::add_one(CLI::App& command, const AnyOption& option) {
+  const std::string key(base_of(option).key), flag = flag_of(key);
+  if (std::holds_alternative<const FlagOption*>(option)) {
+    add_flag(
         command, flag, [this, key] { tree_.set(key, unquoted("true")); }, help_of(option));
+    return;
+  }
   const auto take = [this, key, option](const std::string& text) {
     tree_.set(key, typed_value(option, text));
     return given_problem(option, *tree_.find(key));
   };
-  return add_option(command, flag, take, help_of(option)).type(type_name(option)).shows_default(default_text(option));
+  add_option(command, flag, take, help_of(option)).type(type_name(option)).shows_default(default_text(option));
 }
 
 std::vector<std::string> TypedOptions::overrides(std::string_view section) const {

@@ -46,8 +46,6 @@ class Argument {
   /// The option has one value with several parts.
   Argument& separated_by(char mark);
   Argument& excludes(const Argument& other);
-  /// Leaves the argument out of --help.
-  Argument& hidden();
 
  private:
   CLI::Option& option_;
@@ -113,7 +111,7 @@ class TypedOptions {
   std::vector<std::string> overrides(std::string_view section) const;
 
  private:
-  Argument add(CLI::App& command, const std::string& flag, const AnyOption& option);
+  void add_one(CLI::App& command, const AnyOption& option);
 
   ConfigTree tree_ = ConfigTree::map();
 };

@@ -3,13 +3,9 @@
 #include <torch/types.h>
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
-#include <optional>
 
 #include "delta_shape.h"
 #include "lancet/core/error.h"
-#include "lancet/core/reporter.h"
-#include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
 #include "lancet/models/tensor_io.h"
 #include "lancet/runtime/communicator.h"
@@ -18,16 +14,7 @@
 namespace lancet {
 namespace {
 
-namespace fs = std::filesystem;
-
-constexpr SealedFormat kChangesFormat{"lancet-changes-2", /*unsealed=*/"lancet-changes-1"};
-
-fs::path state_file(const fs::path& folder) { return folder / "state.safetensors"; }
-fs::path changes_file(const fs::path& folder) { return folder / "changes.safetensors"; }
-
-SealedFile open_changes(const fs::path& folder) { return SealedFile::open(changes_file(folder), kChangesFormat); }
-
-/// Collective. Sends root's tensors to the host of every rank.
+/// Collective: root's tensors on every rank's host.
 NamedTensors share(NamedTensors named, Communicator& communicator) {
   std::vector<std::string> names;
   for (const auto& [name, tensor] : named) names.push_back(name);
@@ -47,31 +34,8 @@ bool has_columns(const std::vector<WeightChanges>& changes) {
   });
 }
 
-StreamFacts read_stream_facts(const fs::path& folder) {
-  const SealedFile file = open_changes(folder);
-  return {{file.fact("method"), file.fact("base_hash"), file.content_hash().empty() ? "" : file.fact("beside")},
-          file.fact("editor")};
-}
-
-StreamState load_stream(const fs::path& folder, const StateOwner& owner, const ModelConfig& config) {
-  const SealedFile file = open_changes(folder);
-  check_owner(file, owner);
-  StreamState stream;
-  stream.changes = to_changes(load_tensors(file), config);
-  try {
-    stream.request_ids = parse_strict_json(file.fact("requests")).get<std::vector<std::string>>();
-  } catch (const JsonProblem& problem) {
-    throw CheckpointError(cat(file.path().string(), ": requests: expected a list of ids: ", problem.what()));
-  } catch (const nlohmann::json::exception& error) {
-    throw CheckpointError(cat(file.path().string(), ": requests: expected a list of ids: ", error.what()));
-  }
-  stream.editor = load_state(state_file(folder), {owner.method, owner.base_hash, file.content_hash()});
-  return stream;
-}
-
 void share_stream(StreamState& stream, const ModelConfig& config, Communicator& communicator) {
   if (communicator.size() == 1) return;
-  stream.request_ids = broadcast_texts(communicator, stream.request_ids);
   stream.editor.edits = broadcast_numbers(communicator, {stream.editor.edits}).front();
   const NamedTensors state = share({stream.editor.tensors.begin(), stream.editor.tensors.end()}, communicator);
   stream.editor.tensors = {state.begin(), state.end()};
@@ -93,15 +57,7 @@ void restore_changes(const std::vector<WeightChanges>& changes, const CausalLM& 
 
 namespace {
 
-constexpr SealedFormat kStateFormat{"lancet-state-2", /*unsealed=*/"lancet-state-1"};
-
-void check_fact(const SealedFile& file, std::string_view what, const std::string& fact, const std::string& expected) {
-  if (file.fact(fact) != expected)
-    throw ConfigError(cat(file.path().string(), ": the state of another ", what, ": expected ", expected, ", got ",
-                          file.fact(fact), ": go on with the job that wrote it, or without a state"));
-}
-
-/// Returns the tensor as whole numbers of the same bits, for exact comparison.
+/// Returns the tensor as whole numbers, which compare by their bits.
 Tensor bits_of(const Tensor& tensor) {
   return tensor.view(tensor.element_size() == 8 ? at::kLong : tensor.element_size() == 4 ? at::kInt : at::kShort);
 }
@@ -116,25 +72,6 @@ bool begins_with(const Tensor& tensor, const Tensor& columns) {
 }
 
 }  // namespace
-
-void check_owner(const SealedFile& file, const StateOwner& owner) {
-  check_fact(file, "method", "method", owner.method);
-  check_fact(file, "model", "base_hash", owner.base_hash);
-  if (file.content_hash().empty())
-    log_warning(
-        cat(file.path().string(), ": written by an earlier version, without a hash: damage would go unnoticed"));
-  else if (file.fact("beside") != owner.beside)
-    throw CheckpointError(cat(file.path().string(), ": not of the files beside it: the folder was mixed up"));
-}
-
-EditorState load_state(const std::filesystem::path& path, const StateOwner& owner) {
-  const SealedFile file = SealedFile::open(path, kStateFormat);
-  check_owner(file, owner);
-  const std::optional<int64_t> edits = parse_whole_number(file.fact("edits"));
-  if (!edits) throw CheckpointError(cat(path.string(), ": edits: expected a number, got '", file.fact("edits"), "'"));
-  const NamedTensors tensors = load_tensors(file);
-  return {{tensors.begin(), tensors.end()}, *edits};
-}
 
 Tensor columns_of(const EditorState& state, const std::string& name) {
   const auto found = state.tensors.find(name);

@@ -24,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kDiffRecord = "diff.json";
-constexpr OutputKind kDiffOutput{"diff", kDiffRecord, "lancet-diff-"};
+constexpr OutputKind kDiffOutput{"diff"};
 
 /// Returns the first level of config.json, by name.
 std::map<std::string, std::string> keys_of(const Checkpoint& checkpoint) {

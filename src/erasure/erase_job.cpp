@@ -8,8 +8,8 @@
 #include "lancet/core/strings.h"
 #include "lancet/core/version.h"
 #include "lancet/editors/registry.h"
-#include "lancet/export/output_place_check.h"
 #include "lancet/export/output_form.h"
+#include "lancet/export/output_place_check.h"
 #include "lancet/io/files.h"
 #include "lancet/io/output_folder.h"
 #include "lancet/outcome/edit_report.h"
@@ -28,8 +28,8 @@ namespace fs = std::filesystem;
 
 constexpr const char* kErasedFile = "erased.json";
 constexpr const char* kAuditFile = "audit.json";
-constexpr OutputKind kErasedOutput{"erase", kErasedFile, "lancet-erased-"};
-constexpr OutputKind kAuditOutput{"audit", kAuditFile, "lancet-audit-"};
+constexpr OutputKind kErasedOutput{"erase"};
+constexpr OutputKind kAuditOutput{"audit"};
 
 /// Returns each fact in each of the prompts. The texts to measure stay with the request's own prompt.
 std::vector<EditRequest> in_all_prompts(std::span<const ErasedFact> facts, std::span<const std::string> templates) {

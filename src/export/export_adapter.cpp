@@ -2,7 +2,7 @@
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/deltas/gguf_adapter.h"
-#include "lancet/edit_history/output_edits.h"
+#include "lancet/edit_history/edit_history.h"
 #include "lancet/export/export_job.h"
 #include "lancet/io/files.h"
 #include "lancet/models/model_files.h"
@@ -20,13 +20,7 @@ bool is_there(const fs::path& path) {
   return fs::exists(path, error);
 }
 
-/// Returns where the unedited model lay; empty: the journal does not say.
-std::string base_folder(const fs::path& output) {
-  const std::optional<fs::path> found = find_journal(output);
-  return found ? Journal::read(*found).base().folder : "";
-}
-
-/// A folder whose config.json says the model's shapes.
+/// A folder whose config.json says the model's shapes. `base`: where the unedited model lay; empty: unknown.
 fs::path described_by(const ExportAdapterJob& job, const std::string& base) {
   if (!job.model.empty()) return job.model;
   if (is_there(job.edited / "config.json")) return job.edited;
@@ -74,13 +68,15 @@ AdapterReport export_adapter(const ExportAdapterJob& job, const ModelConfig& con
 
 AdapterReport export_adapter(const ExportAdapterJob& job) {
   check_export_folder(job.out, job.if_exists, job.edited);
-  if (!has_edits(job.edited))
+  const std::optional<fs::path> edits = find_journal(job.edited);
+  if (!edits)
     throw ConfigError(
         cat(job.edited.string(), ": expected an output of lancet edit with its folder ", kEditsFolder,
             "/, got a folder without one; lancet diff finds the change between two models as an adapter"));
-  const std::string base = base_folder(job.edited);
+  Journal journal = Journal::read(*edits);
+  const std::string base = journal.base().folder;
   const ModelConfig config = describe_model(described_by(job, base), {}).config;
-  const std::vector<WeightChanges> changes = load_edits(job.edited, config).all_changes();
+  const std::vector<WeightChanges> changes = EditHistory::load(*edits, std::move(journal), config).all_changes();
   if (changes.empty())
     throw ConfigError(cat(job.edited.string(), ": no edit stands in it: there is nothing to export"));
   ExportAdapterJob told = job;

@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <memory>
 #include <string_view>
@@ -15,7 +14,6 @@
 #include "lancet/core/strings.h"
 #include "lancet/io/file_handle.h"
 #include "lancet/io/files.h"
-#include "lancet/io/model_file_names.h"
 #include "leftovers.h"
 
 namespace lancet {
@@ -26,28 +24,13 @@ using Json = nlohmann::json;
 using Kind = FolderEntry::Kind;
 
 constexpr std::string_view kFormat = "lancet-manifest-1";
-/// A manifest is an object with lists of texts. A record has other values, too.
-constexpr int kDeepestManifest = 4, kDeepestRecord = 64;
+/// An object, lists of text.
+constexpr int kDeepestManifest = 4;
 
-// the files that lancet wrote before there were manifests
-constexpr std::array kEarlierReports{"report.json", "job.yaml", "report.html", "metrics.csv", "requests.csv"};
-constexpr std::array kEarlierFiles{"requests.jsonl",
-                                   "delta/delta.safetensors",
-                                   "state/changes.safetensors",
-                                   "state/state.safetensors",
-                                   "compare.json",
-                                   "comparison.html",
-                                   kWeightsFile,
-                                   kIndexFile};
-
-/// Folders that lancet left out of manifests when they were empty, because no edit was in the weights. If such a folder
-/// is not empty, it is not removed.
-constexpr std::array kUnlistedFolders{"edits/changes", "edits/solved"};
-
-/// Returns null if the file is missing or not valid: then the caller does not rely on it.
-Json read_json(const fs::path& path, int max_depth) {
+/// Null when it is not there or not valid: whoever asks does not count on it.
+Json read_manifest(const fs::path& folder) {
   try {
-    return parse_strict_json(MappedFile::open(path)->text(), max_depth);
+    return parse_strict_json(MappedFile::open(folder / kManifestFile)->text(), kDeepestManifest);
   } catch (const CheckpointError&) {
     return {};
   } catch (const JsonProblem&) {
@@ -73,35 +56,13 @@ WrittenFiles listed_files(const Json& manifest) {
   return files;
 }
 
-void add_all(std::span<const char* const> names, const std::string& folder, WrittenFiles& files) {
-  for (const char* const name : names) files.insert(folder + name);
-}
-
-/// Lists the files of a folder that was written before there were manifests.
-WrittenFiles earlier_files(const fs::path& folder, const Json& record) {
-  WrittenFiles files;
-  add_all(kEarlierReports, "", files);
-  add_all(kEarlierFiles, "", files);
-  add_all(kSidecarFiles, "", files);
-  if (const auto methods = record.find("methods"); methods != record.end() && methods->is_array())
-    for (const Json& method : *methods)
-      if (const std::string label = text_at(method, "label"); !label.empty())
-        add_all(kEarlierReports, label + "/", files);
-  const Json index = read_json(folder / kIndexFile, kDeepestManifest);
-  if (index.is_object() && index.contains("weight_map") && index["weight_map"].is_object())
-    for (const Json& shard : index["weight_map"])
-      if (shard.is_string()) files.insert(shard.get<std::string>());
-  return files;
-}
-
 bool holds_written(const std::string& folder, const WrittenFiles& written) {
   const auto first = written.lower_bound(folder + "/");
   return first != written.end() && first->starts_with(folder + "/");
 }
 
 bool is_written(const FolderEntry& entry, const WrittenFiles& written) {
-  if (entry.kind == Kind::kFolder)
-    return holds_written(entry.path, written) || std::ranges::count(kUnlistedFolders, entry.path) > 0;
+  if (entry.kind == Kind::kFolder) return holds_written(entry.path, written);
   if (entry.kind == Kind::kOther) return false;
   return entry.path == kManifestFile || written.contains(entry.path) || is_temporary_name(entry.name);
 }
@@ -113,11 +74,8 @@ void write_json(const fs::path& folder, const Json& manifest) {
 }  // namespace
 
 std::optional<WrittenFiles> read_written(const fs::path& folder, const OutputKind& kind) {
-  const Json manifest = read_json(folder / kManifestFile, kDeepestManifest);
-  if (is_manifest_of(manifest, kind.name)) return listed_files(manifest);
-  const Json record = read_json(folder / kind.record, kDeepestRecord);
-  if (has_entry(folder / kManifestFile) || !text_at(record, "format").starts_with(kind.format)) return std::nullopt;
-  return earlier_files(folder, record);
+  const Json manifest = read_manifest(folder);
+  return is_manifest_of(manifest, kind.name) ? std::optional(listed_files(manifest)) : std::nullopt;
 }
 
 void write_manifest(const fs::path& folder, const OutputKind& kind) {
@@ -133,7 +91,7 @@ void write_marker(const fs::path& folder, std::string_view holds) {
 }
 
 void note_written(const fs::path& folder, std::span<const fs::path> files) {
-  Json manifest = read_json(folder / kManifestFile, kDeepestManifest);
+  Json manifest = read_manifest(folder);
   if (text_at(manifest, "format") != kFormat) return;
   WrittenFiles written = listed_files(manifest);
   const size_t listed = written.size();
@@ -146,7 +104,7 @@ void note_written(const fs::path& folder, std::span<const fs::path> files) {
 }
 
 bool has_manifest_of(const fs::path& folder, std::string_view holds) {
-  return is_manifest_of(read_json(folder / kManifestFile, kDeepestManifest), holds);
+  return is_manifest_of(read_manifest(folder), holds);
 }
 
 std::vector<std::string> foreign_entries(const fs::path& folder, const WrittenFiles& written) {

@@ -91,7 +91,7 @@ void remove_unfinished(const fs::path& folder) {
     const fs::path progress = folder / kProgressFolder;
     if (const auto written = read_written(progress, kProgressKind)) {
       // first of all, because a run must not continue from progress that is partly removed
-      remove_entries(progress, [](const FolderEntry& entry) { return entry.path == kProgressKind.record; });
+      remove_entries(progress, [](const FolderEntry& entry) { return entry.path == kProgressFile; });
       remove_written(progress, *written);
     }
     remove_entries(folder, [](const FolderEntry& entry) { return entry.path != kManifestFile && is_ours(entry); });

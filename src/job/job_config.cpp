@@ -225,8 +225,7 @@ RunOptions parse_run_options(ConfigSection section) {
 JobConfig parse_job(const ConfigTree& tree, const std::filesystem::path& base, const std::string& source,
                     JobPurpose purpose, const JobTables& tables) {
   ConfigProblems problems(source);
-  const ConfigTree renamed = with_present_names(tree, source).tree;
-  ConfigSection job(renamed, "", problems);
+  ConfigSection job(tree, "", problems);
   JobConfig config;
   config.model = read(job, JobSpec::kModel, base);
   config.ignore_config_keys = read(job, JobSpec::kIgnoreConfigKeys);
@@ -296,61 +295,6 @@ RequestSource parse_request_source(ConfigSection& job, const std::filesystem::pa
   source.options.on_bad_record = read<OnBadRecord>(section, RequestsSpec::kOnBadRecord);
   section.finish();
   return source;
-}
-
-namespace {
-
-struct Renamed {
-  const char* section;
-  const char* old_name;
-  const char* present_name;
-};
-
-/// Remove a row when the next version is released.
-constexpr Renamed kRenamed[] = {{"run", "frozen", "quantise_base"}, {"evaluate", "costs", "side_effects"}};
-
-/// The earlier name of the share that can take the place of a number in options of an editor.
-constexpr Renamed kShare{"", "attained_share", "realised_share"};
-
-/// Renames keys of a job to their present names.
-struct Renaming {
-  const std::string& source;
-  std::vector<std::string>& renamed;  ///< PresentNames::renamed
-
-  /// Renames one key if `tree` has it by its old name. `where` ends in a dot unless it is empty.
-  void rename(ConfigTree& tree, const std::string& where, const Renamed& key) const {
-    if (tree.kind != ConfigTree::Kind::kMap || tree.find(key.old_name) == nullptr) return;
-    const std::string line = cat(where, key.old_name, " is called ", where, key.present_name, " now");
-    if (tree.find(key.present_name) != nullptr)
-      throw ConfigError(cat(source, ": ", line, ": expected one of the two names"));
-    for (auto& [name, value] : tree.entries)
-      if (name == key.old_name) name = key.present_name;
-    renamed.push_back(line);
-  }
-
-  void rename_shares(ConfigTree& tree, const std::string& where) const {
-    for (ConfigTree& item : tree.items) rename_shares(item, where);
-    for (auto& [key, value] : tree.entries) rename_shares(value, cat(where, key, "."));
-    rename(tree, where, kShare);
-  }
-};
-
-}  // namespace
-
-PresentNames with_present_names(ConfigTree job, const std::string& source) {
-  PresentNames names{std::move(job), {}};
-  const Renaming renaming{source, names.renamed};
-  for (const Renamed& key : kRenamed)
-    for (auto& [name, section] : names.tree.entries)
-      if (name == key.section) renaming.rename(section, cat(key.section, "."), key);
-  renaming.rename_shares(names.tree, "");
-  return names;
-}
-
-ConfigTree options_with_present_names(ConfigTree options, const std::string& source) {
-  std::vector<std::string> renamed;
-  Renaming{source, renamed}.rename_shares(options, "");
-  return options;
 }
 
 }  // namespace lancet

@@ -224,12 +224,6 @@ void apply_presets(ConfigTree& job, const JobSource& source) {
   job.set("compare", std::move(sections));
 }
 
-void use_present_names(ConfigTree& job, const JobSource& source) {
-  PresentNames names = with_present_names(std::move(job), source.name);
-  for (const std::string& line : names.renamed) log_line(line);
-  job = std::move(names.tree);
-}
-
 }  // namespace
 
 void apply_model_defaults(ConfigTree& job, const std::filesystem::path& base) {
@@ -259,12 +253,10 @@ CompletedJob complete_job(ConfigTree tree, JobSource source, std::span<const std
   bool has_options = tree.find("editor") != nullptr;
   if (begin_other_methods(tree, given, source)) has_options = false;
   for (const std::string& assignment : overrides) apply_override(tree, assignment);
-  use_present_names(tree, source);
   const bool is_automatic = choice == EditorChoice::kOpen && !has_options && choose_options(tree, source);
   if (choice == EditorChoice::kCompared) add_compared(tree, compared, source);
   inherit_editor(tree, source);
   apply_presets(tree, source);
-  use_present_names(tree, source);  // for keys that presets in files have by an earlier name
   return {std::move(tree), std::move(source), is_automatic};
 }
 

@@ -71,12 +71,9 @@ Json realised_json(const RequestOutcome& outcome) {
   return {{"total", number_json(outcome.realised)}, {"layers", layers}};
 }
 
-/// `took` is the name of `success` in an earlier version, here and below.
 Json verdict_json(const Verdict& verdict) {
   const bool measured = verdict.cause != FailureCause::kNotMeasured, succeeded = verdict.cause == FailureCause::kNone;
-  const Json success = measured ? Json(succeeded) : Json(nullptr);
-  return {{"success", success},
-          {"took", success},
+  return {{"success", measured ? Json(succeeded) : Json(nullptr)},
           {"cause", succeeded ? Json(nullptr) : Json(cause_name(verdict.cause))},
           {"why", verdict.why.empty() ? Json(nullptr) : Json(verdict.why)}};
 }
@@ -89,7 +86,6 @@ Json verdicts_json(const EditReport& report) {
     causes[std::string(cause_name(cause))] = std::count_if(
         report.verdicts.begin(), report.verdicts.end(), [&](const Verdict& verdict) { return verdict.cause == cause; });
   return {{"success", count.successes},
-          {"took", count.successes},
           {"measured", count.measured},
           {"written", count.written ? Json(*count.written) : Json(nullptr)},
           {"did_not", causes},
@@ -115,7 +111,6 @@ Json requests_json(const EditReport& report) {
                   {"initial_norm", number_json(outcome.initial_norm)},
                   {"delta_norm", number_json(outcome.delta_norm)},
                   {"realised", realised_json(outcome)},
-                  {"attained", realised_json(outcome)},  // its name in an earlier version
                   {"losses", losses_json(outcome.losses)}}},
                 {"verdict", verdict_json(report.verdicts[i])},
                 {"skipped", outcome.skipped.empty() ? Json(nullptr) : Json(outcome.skipped)},
@@ -273,10 +268,8 @@ Json standing_json(const StandingMeasure& standing) {
   Json edits = Json::array();
   for (size_t i = 0; i < standing.requests.size(); ++i) {
     const std::optional<bool> says = says_target(standing.now, i);
-    const Json success = says ? Json(*says) : Json(nullptr);
     edits.push_back({{"id", standing.requests[i].id},
-                     {"success", success},
-                     {"took", success},
+                     {"success", says ? Json(*says) : Json(nullptr)},
                      {"metrics", means_of(standing.now.requests[i])}});
   }
   return {{"text", standing_text(standing)}, {"edits", edits}};
@@ -300,7 +293,6 @@ std::string to_json(const EditReport& report, const JobConfig& job) {
   }
   const std::unique_ptr<Editor> editor = make_editor(job.editor);
   const ValueOptions* options = editor->values();
-  const Json side_effects = side_effects_json(report.before.side_effects, report.after.side_effects);
   const Json json = {
       {"format", "lancet-report-1"},
       {"lancet", kVersion},
@@ -311,8 +303,7 @@ std::string to_json(const EditReport& report, const JobConfig& job) {
       {"unmet", report.unmet},
       {"verdicts", verdicts_json(report)},
       {"metrics", metrics_json(report)},
-      {"side_effects", side_effects},
-      {"costs", side_effects},  // their name in an earlier version
+      {"side_effects", side_effects_json(report.before.side_effects, report.after.side_effects)},
       {"measured_on", report.measured_on},
       {"output_format", report.output_format},
       {"model",
@@ -380,7 +371,7 @@ RunDocument run_document(const EditReport& report, const JobConfig& job, std::st
 }
 
 void write_report_files(const RunDocument& run, const std::filesystem::path& folder) {
-  write_text_file(folder / "report.json", run.json);
+  write_text_file(folder / kReportFile, run.json);
   write_text_file(folder / "job.yaml", run.job_yaml);
   try_to_draw("report.html", [&] {
     const ReportFiles files = render_report(run);

@@ -14,7 +14,6 @@
 #include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
 #include "lancet/core/version.h"
-#include "present_names.h"
 
 namespace lancet {
 
@@ -115,7 +114,7 @@ Json parse_report(const RunDocument& run) {
   if (!format.starts_with("lancet-report-"))
     throw ConfigError(cat(run.label, ": report.json: format: expected lancet-report-1, got '", format,
                           "'. Is it the report of lancet edit?"));
-  return with_present_names(std::move(json));
+  return json;
 }
 
 const Json& part(const Json& json, std::initializer_list<const char*> keys) {

@@ -13,7 +13,6 @@
 #include "lancet/core/hash.h"
 #include "lancet/core/strings.h"
 #include "page.h"
-#include "present_names.h"
 
 namespace lancet {
 namespace page {
@@ -82,12 +81,6 @@ Json differences_json(std::span<const RunDocument> documents) {
   return differences;
 }
 
-void name(Json& section, const char* old_name, const char* present_name) {
-  if (!section.is_object() || section.contains(present_name) || !section.contains(old_name)) return;
-  Json value = section[old_name];
-  section[present_name] = std::move(value);
-}
-
 }  // namespace
 
 std::string question_of(const Json& report) {
@@ -99,21 +92,8 @@ std::string question_of(const Json& report) {
   return hash.hex();
 }
 
-Json with_present_names(Json report) {
-  if (!report.is_object()) return report;
-  name(report, "costs", "side_effects");
-  if (report.contains("verdicts")) name(report["verdicts"], "took", "success");
-  if (report.contains("requests") && report["requests"].is_array())
-    for (Json& request : report["requests"])
-      if (request.is_object()) {
-        if (request.contains("verdict")) name(request["verdict"], "took", "success");
-        if (request.contains("value")) name(request["value"], "attained", "realised");
-      }
-  return report;
-}
-
-// Tables for other programs: RFC 4180 in UTF-8, shares from 0 to 1 in full precision, an empty field for a missing
-// value. Texts come from the user and the model, so they are written such that no spreadsheet runs them.
+// Tables for other programs: RFC 4180 in UTF-8, shares from 0 to 1 in full precision, an empty field where there is
+// nothing. Texts are the user's and the model's: none of them runs in a spreadsheet.
 
 namespace {
 
@@ -180,17 +160,14 @@ std::string metrics_csv(const Json& report) {
 
 std::string requests_csv(const Json& report) {
   constexpr const char* kTexts[] = {"id", "prompt", "subject", "target", "target_true", "skipped"};
-  constexpr const char* kVerdict[] = {"success", "took", "why"};  // took, attained: names in an earlier version
-  constexpr const char* kShares[] = {"realised", "attained"};
+  constexpr const char* kVerdict[] = {"success", "why"};
   constexpr const char* kValues[] = {"steps", "initial_loss", "final_loss", "initial_norm", "delta_norm"};
   const std::vector<std::string> layers = realised_layers(report), metrics = metric_names(report);
   std::vector<std::string> head(std::begin(kTexts), std::end(kTexts));
   head.insert(head.end(), std::begin(kVerdict), std::end(kVerdict));
   head.insert(head.end(), std::begin(kValues), std::end(kValues));
-  for (const char* name : kShares) {
-    head.emplace_back(name);
-    for (const std::string& layer : layers) head.push_back(field(cat(name, ".", layer)));
-  }
+  head.emplace_back("realised");
+  for (const std::string& layer : layers) head.push_back(field(cat("realised.", layer)));
   for (const std::string& metric : metrics)
     for (const char* when : {".before", ".after"}) head.push_back(field(metric + when));
   head.insert(head.end(), {"continuation.before", "continuation.after"});
@@ -200,11 +177,9 @@ std::string requests_csv(const Json& report) {
     for (const char* key : kTexts) fields.push_back(field(any_text(part(request, {key}))));
     for (const char* key : kVerdict) fields.push_back(field(any_text(part(request, {"verdict", key}))));
     for (const char* key : kValues) fields.push_back(any_text(part(request, {"value", key})));
-    for (const char* name : kShares) {
-      fields.push_back(field(number_of(part(request, {"value", name, "total"}))));
-      for (const std::string& layer : layers)
-        fields.push_back(field(number_of(part(request, {"value", name, "layers", layer.c_str()}))));
-    }
+    fields.push_back(field(number_of(part(request, {"value", "realised", "total"}))));
+    for (const std::string& layer : layers)
+      fields.push_back(field(number_of(part(request, {"value", "realised", "layers", layer.c_str()}))));
     for (const std::string& metric : metrics)
       for (const char* when : {"before", "after"})
         fields.push_back(field(number_of(part(request, {"metrics", metric.c_str(), when}))));

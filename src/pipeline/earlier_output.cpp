@@ -5,7 +5,6 @@
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
 #include "lancet/core/version.h"
-#include "lancet/edit_history/output_edits.h"
 #include "lancet/job/dotted_key.h"
 #include "lancet/job/job_config.h"
 #include "lancet/runtime/communicator.h"
@@ -56,13 +55,14 @@ std::string editor_options(const JobConfig& job) { return to_yaml(*job.resolved.
 
 EditHistory read_whole_history(const std::filesystem::path& folder, const ModelConfig& config, const std::string& where,
                                const std::string& otherwise) {
-  if (!has_edits(folder))
+  const std::optional<std::filesystem::path> edits = find_journal(folder);
+  if (!edits)
     throw ConfigError(
         cat(where, "expected the output of lancet edit with its folder edits/ (output.state: true), found none"));
   EditHistory history = [&] {
     try {
-      return load_edits(folder, config);
-    } catch (const CheckpointError& error) {  // unlike other damaged files, edits cannot be computed again
+      return EditHistory::load(*edits, config);
+    } catch (const CheckpointError& error) {  // edits cannot be made again by themselves
       throw CheckpointError(
           cat(where, error.what(), "; take the folder edits/ from a copy of the output, or ", otherwise));
     }
@@ -78,8 +78,7 @@ void check_goes_on(const Journal& journal, const JobConfig& job, const std::stri
   if (setting.method != job.method)
     throw ConfigError(cat(where, "editor.method: expected ", setting.method, " as there, got ", job.method,
                           ": a state fits the method that made it"));
-  const std::string earlier = "the earlier job's editor";
-  check_same_options(options_with_present_names(parse_config(setting.editor, earlier), earlier),
+  check_same_options(parse_config(setting.editor, "the earlier job's editor"),
                      parse_config(editor_options(job), "editor"), where);
 }
 
@@ -154,7 +153,7 @@ StreamStart after_nothing(const StreamParts& parts) { return {.state = parts.edi
 StreamStart after_output(const StreamParts& parts, std::optional<EditHistory> earlier) {
   StreamState stream;
   parts.ranks.run_collectively("progress", [&] {
-    if (earlier) stream = {earlier->state(parts.editor.make_state()), earlier->changes(), {}};
+    if (earlier) stream = {earlier->state(parts.editor.make_state()), earlier->changes()};
   });
   share_stream(stream, parts.inputs.files.config, parts.ranks);
   parts.transaction.rollback();

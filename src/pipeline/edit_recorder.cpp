@@ -133,7 +133,6 @@ namespace {
 
 /// Increase the number when the files' content changes.
 constexpr const char* kFormat = "lancet-progress-4";
-constexpr const char* kFile = "progress.json";
 constexpr const char* kNotUsed = "the progress of an interrupted run is not used: ";
 
 std::vector<std::vector<int64_t>> requests_of(const std::vector<BatchReport>& batches) {
@@ -181,7 +180,7 @@ void ProgressStore::save(const EditProgress& progress, std::span<const EditReque
   make_unfinished(unfinished_);
   OutputFolder folder(folder_, IfExists::kReplace, kProgressKind);
   progress.history.write(folder.staging(), config_, {.earlier = is_sound_ ? folder_ : std::filesystem::path()});
-  write_text_file(folder.staging() / kFile,
+  write_text_file(folder.staging() / kProgressFile,
                   Json{{"format", kFormat},
                        {"key", key},
                        {"batches", progress.batches.size()},
@@ -194,7 +193,7 @@ void ProgressStore::save(const EditProgress& progress, std::span<const EditReque
 std::optional<EditProgress> ProgressStore::load(const std::vector<std::vector<int64_t>>& batches,
                                                 std::span<const EditRequest> requests) {
   std::error_code ignored;
-  if (!std::filesystem::exists(folder_ / kFile, ignored)) return std::nullopt;
+  if (!std::filesystem::exists(folder_ / kProgressFile, ignored)) return std::nullopt;
   try {
     std::optional<EditProgress> progress = read(batches, requests);
     is_sound_ = true;
@@ -202,16 +201,16 @@ std::optional<EditProgress> ProgressStore::load(const std::vector<std::vector<in
   } catch (const Error& error) {
     log_warning(cat(kNotUsed, error.what()));
   } catch (const JsonProblem& problem) {
-    log_warning(cat(kNotUsed, (folder_ / kFile).string(), ": ", problem.what()));
+    log_warning(cat(kNotUsed, (folder_ / kProgressFile).string(), ": ", problem.what()));
   } catch (const Json::exception& error) {
-    log_warning(cat(kNotUsed, (folder_ / kFile).string(), ": ", error.what()));
+    log_warning(cat(kNotUsed, (folder_ / kProgressFile).string(), ": ", error.what()));
   }
   return std::nullopt;
 }
 
 EditProgress ProgressStore::read(const std::vector<std::vector<int64_t>>& batches,
                                  std::span<const EditRequest> requests) const {
-  const std::filesystem::path path = folder_ / kFile;
+  const std::filesystem::path path = folder_ / kProgressFile;
   const Json json = parse_ordered_json(read_text_file(path, "progress"));
   const auto key = json.at("key").get<std::string>();
   const Json& finished = json.at("batches");

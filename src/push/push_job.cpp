@@ -11,8 +11,8 @@
 #include "lancet/core/reporter.h"
 #include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
-#include "lancet/edit_history/output_edits.h"
 #include "lancet/io/files.h"
+#include "lancet/journal/journal.h"
 #include "lancet/runtime/problem.h"
 #include "push_journal.h"
 #include "put_back.h"
@@ -28,14 +28,10 @@ constexpr const char* kGgufAdapterFile = "adapter.gguf";
 constexpr size_t kHashDigits = 8;
 
 Journal read_edits(const fs::path& output) {
-  if (!has_edits(output))
-    throw ConfigError(cat(output.string(), ": expected an output of lancet edit with its folder ", kEditsFolder,
-                          "/, got a folder without one"));
   const std::optional<fs::path> found = find_journal(output);
   if (!found)
-    throw ConfigError(cat(output.string(),
-                          ": expected edits with a journal, got those of an earlier version: lancet "
-                          "apply writes them anew"));
+    throw ConfigError(cat(output.string(), ": expected an output of lancet edit with its folder ", kEditsFolder,
+                          "/, got a folder without one"));
   Journal journal = Journal::read(*found);
   if (journal.batches().empty())
     throw ConfigError(cat(output.string(), ": no edit stands in it: nothing can be pushed"));

@@ -15,6 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kFormat = "lancet-pushes-1";
+constexpr const char* kPushesFile = "pushes.json";
 constexpr std::array kStateNames{"begun", "serving", "replaced", "taken back"};
 
 Json adapter_json(const LoadedAdapter& adapter) {
@@ -83,7 +84,7 @@ Json record_json(const PushRecord& record) {
           {"replaced", record.replaced ? adapter_json(*record.replaced) : Json(nullptr)}};
 }
 
-PushJournal::PushJournal(const fs::path& output) : file_(push_folder(output) / kPushOutput.record) {
+PushJournal::PushJournal(const fs::path& output) : file_(push_folder(output) / kPushesFile) {
   if (fs::exists(file_)) records_ = read(file_);
 }
 

@@ -13,7 +13,7 @@
 namespace lancet {
 
 /// Its lock refuses two pushes of one output at the same time.
-inline constexpr OutputKind kPushOutput{"push", "pushes.json", "lancet-pushes-"};
+inline constexpr OutputKind kPushOutput{"push"};
 
 class PushJournal {
  public:

@@ -104,7 +104,6 @@ std::string standing_json(const EditHistory& history) {
                          {"before", OrderedJson::object()},
                          {"after", OrderedJson::object()},
                          {"success", nullptr},
-                         {"took", nullptr},
                          {"why", nullptr}};
       row.update(describe_edit(journal, edit, replaced));
       if (row["why"] == "") row["why"] = nullptr;

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 constexpr size_t kMostWaiting = 8;
 constexpr std::chrono::seconds kLongestEnd{10};
 /// The kind of the folder in which a server keeps its edits.
-constexpr OutputKind kServeFolder{"serve", "edits-state", "lancet-serve-"};
+constexpr OutputKind kServeFolder{"serve"};
 
 std::string problem_text(const std::exception& error) { return problem_of(error).message; }
 

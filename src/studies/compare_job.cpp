@@ -22,7 +22,7 @@ namespace lancet {
 namespace {
 
 constexpr const char* kCompareFile = "compare.json";
-constexpr OutputKind kCompareOutput{"compare", kCompareFile, "lancet-compare-"};
+constexpr OutputKind kCompareOutput{"compare"};
 
 /// Converts a run's documents to one text, and back.
 std::string kept_text(const RunDocument& run) {

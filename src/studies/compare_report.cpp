@@ -83,11 +83,8 @@ void add_figures(Json& json, std::span<const ComparedRun> runs) {
   const ComparedRun& first = runs.front();
   json["after"] = figures_of(runs, &ComparedRun::after);
   json["right_after"] = first.right_after.empty() ? Json(nullptr) : figures_of(runs, &ComparedRun::right_after);
-  if (!first.side_effects.empty())
-    for (const char* name : {"side_effects", "costs"})  // the second name is that of an earlier version
-      json[name] = figures_of(runs, &ComparedRun::side_effects);
-  for (const char* name : {"success", "took"})  // the second name is that of an earlier version
-    json[name] = success_json(runs);
+  if (!first.side_effects.empty()) json["side_effects"] = figures_of(runs, &ComparedRun::side_effects);
+  json["success"] = success_json(runs);
   std::vector<std::string> unmet;
   std::vector<double> seconds_per_edit;
   for (const ComparedRun& run : runs) {

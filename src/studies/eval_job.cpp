@@ -193,9 +193,8 @@ std::string to_json(const EvalReport& report, const JobConfig& job) {
     json["baseline"] = {{"folder", report.baseline_folder.string()}, {"content_hash", report.baseline_hash}};
   json["metrics"] = evaluation_json(report);
   if (!report.evaluation.side_effects.metrics.empty())
-    for (const char* name : {"side_effects", "costs"})  // the second name is that of an earlier version
-      json[name] = side_effects_json((report.baseline ? *report.baseline : report.evaluation).side_effects,
-                                     report.evaluation.side_effects);
+    json["side_effects"] = side_effects_json((report.baseline ? *report.baseline : report.evaluation).side_effects,
+                                             report.evaluation.side_effects);
   json["skipped_records"] = skipped_json(report.skipped);
   json["requests"] = std::move(requests);
   return dump_report(json);

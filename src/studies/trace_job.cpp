@@ -23,8 +23,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kTraceFile = "trace.json";
-constexpr OutputKind kTraceOutput{"trace", kTraceFile, "lancet-trace-"};
-constexpr std::string_view kKnownFormat = "known";  // in this format a record's target is the true answer
+constexpr OutputKind kTraceOutput{"trace"};
+constexpr std::string_view kKnownFormat = "known";  // a record's target is what is true
 constexpr double kNoiseDeviations = 3;              // Meng et al. 2022, appendix B
 
 std::vector<EditRequest> read_facts(const TraceJob& job) {

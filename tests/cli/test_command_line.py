@@ -216,13 +216,6 @@ def test_one_line_takes_another_method_than_the_models_own(lancet):
     assert editor["method"] == "ft" and editor["steps"] == 2 and "layers" not in editor
 
 
-def test_devices_have_one_name(lancet):
-    for name in ("--devices", "--device"):
-        result = lancet.run("generate", "--model", DATA / "demo-model", "--prompt", "a", name, "cuda:99")
-        assert result.returncode == 4 and "cuda:99" in result.stderr
-    assert "--device " not in lancet.run("generate", "--help").stdout
-
-
 def test_a_flag_counts_for_a_job_too(lancet):
     """`--dtype`: as `--set run.dtype`, which it comes after."""
     job = lancet.write(lancet.job())

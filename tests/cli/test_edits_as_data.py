@@ -4,9 +4,8 @@ import re
 import shutil
 
 import pytest
-import torch
 from conftest import DATA, run_ok
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 
 STREAM = {"requests__limit": 6, "schedule": {"batch": 2}, "run__threads": 1, "evaluate": ["efficacy", "paraphrase", "specificity"],
           "editor__values": {"steps": 12, "lr": 0.5, "clamp": 4.0}}  # fmt: skip
@@ -52,7 +51,7 @@ def test_log_shows_each_edit_with_its_batch_and_how_it_holds(made):
         assert batch["method"] == "memit" and batch["when"].endswith("Z")
         for edit in batch["edits"]:
             told = next(each for each in report["requests"] if each["id"] == edit["id"])
-            assert edit["success"] == edit["took"] == told["verdict"]["success"] and edit["why"] == (told["verdict"]["why"] or "")
+            assert edit["success"] == told["verdict"]["success"] and edit["why"] == (told["verdict"]["why"] or "")
             assert set(edit["after"]) >= {"efficacy_prob", "specificity_prob"}
     for metric in ("efficacy_prob", "efficacy_argmax"):
         values = [edit["after"][metric] for batch in log["batches"] for edit in batch["edits"]]
@@ -300,26 +299,6 @@ def test_two_outputs_become_one(made, lancet):
     assert [edit["id"] for batch in log_of(lancet, both)["batches"] for edit in batch["edits"]] == [*IDS[1:3], "mine"]
     run_ok(lancet.run("merge", first, second, "--out", both, "--replace", "--drop", "mine", "--solve"))
     assert [edit["id"] for batch in log_of(lancet, both)["batches"] for edit in batch["edits"]] == IDS[:3]
-
-
-def test_outputs_of_earlier_versions_get_a_journal(lancet):
-    """What the first version wrote: state/ without hashes."""
-    run_ok(lancet.edit(lancet.job(**{**STREAM, "requests__limit": 2, "schedule": {"batch": 0}})))
-    old = lancet.out
-    base, setting, batch = (entry for entry in entries(old) if entry["kind"] in ("base", "setting", "batch"))
-    changes = load_file(next((old / "edits" / "changes").iterdir()))
-    shutil.rmtree(old / "edits")
-    (old / "state").mkdir()
-    known = {"method": "memit", "base_hash": base["weights"]}
-    columns = [batch["edits"][place]["request"]["id"] for place in batch["columns"]]
-    save_file(changes, old / "state" / "changes.safetensors",
-              {"format": "lancet-changes-1", "editor": setting["editor"], "requests": json.dumps(columns), **known})
-    save_file({"none": torch.zeros(1)}, old / "state" / "state.safetensors", {"format": "lancet-state-1", "edits": "2", **known})
-    result = run_ok(lancet.run("apply", old, "--out", lancet.folder / "new"))
-    assert "written by an earlier version" in result.stderr
-    assert weights(lancet.folder / "new") == weights(old)
-    assert [edit["id"] for batch in log_of(lancet, lancet.folder / "new")["batches"] for edit in batch["edits"]] == IDS[:2]
-    assert "have no journal" in lancet.run("log", old).stderr
 
 
 @pytest.mark.parametrize("damage", ["cut", "flipped", "reordered", "changes", "solved"])

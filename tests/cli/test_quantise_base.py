@@ -54,22 +54,6 @@ def test_what_is_not_known_is_refused(lancet):
         assert run.returncode == 2 and "--quantise-base: expected one of none, int8, nf4, fp8, got int4; did you mean int8?" in run.stderr, run.stderr
 
 
-def test_the_name_of_an_earlier_version_holds(lancet):
-    """`run.frozen` and `--frozen`, with a line that says so."""
-    job = lancet.job(requests__limit=1, run__dtype="bf16")
-    run = run_ok(lancet.edit(job, "--set", "run.frozen=nf4"))
-    assert "run.frozen is called run.quantise_base now" in run.stderr
-    assert json.loads((lancet.out / "report.json").read_text())["model"]["run_dtype"] == "BF16, quantised weights nf4"
-    assert 'quantise_base: "nf4"' in (lancet.out / "job.yaml").read_text()
-    run = lancet.run("generate", "--model", DATA / "demo-model", "--prompt", "Piranha Games, created in", "--tokens", "1", "--frozen", "int8")
-    assert run.returncode == 0, run.stderr
-
-
-def test_both_names_are_refused(lancet):
-    both = lancet.edit(lancet.job(run__quantise_base="nf4"), "--set", "run.frozen=int8")
-    refuses(lancet, both, CONFIG, "run.frozen is called run.quantise_base now", "expected one of the two names")
-
-
 def test_generate_and_trace_take_it(lancet):
     model = ["--model", DATA / "demo-model"]
     texts = {

@@ -31,10 +31,10 @@ def small(**changes):
 
 def judged():
     """Of its two edits the first took."""
-    report = small(verdicts={"took": 1, "measured": 2, "text": "1 of 2 edits took (by m)"})
-    report["requests"][0]["verdict"] = {"took": True, "cause": None, "why": None}
-    report["requests"][1]["verdict"] = {"took": False, "cause": "did_not_follow", "why": "the weights <stood>"}
-    report["requests"][1]["value"]["attained"] = {"total": 0.0825, "layers": {"0": 0.1, "3": 0.05}}
+    report = small(verdicts={"success": 1, "measured": 2, "text": "1 of 2 edits took (by m)"})
+    report["requests"][0]["verdict"] = {"success": True, "cause": None, "why": None}
+    report["requests"][1]["verdict"] = {"success": False, "cause": "did_not_follow", "why": "the weights <stood>"}
+    report["requests"][1]["value"]["realised"] = {"total": 0.0825, "layers": {"0": 0.1, "3": 0.05}}
     return report
 
 
@@ -130,28 +130,21 @@ def test_it_shows_what_the_report_holds(pages):
     assert page.value("[...document.querySelectorAll('table')].every((table) => table.querySelector('thead th[scope=col]') && table.getAttribute('aria-label'))")
 
 
-@pytest.mark.parametrize("status", ["accepted", "done"])  # the former: as earlier versions wrote it
-def test_accepted_is_said_only_where_something_was_asked_for(pages, status):
-    text = whole_text(pages.show(small(accept={}, status=status)))
+def test_accepted_is_said_only_where_something_was_asked_for(pages):
+    text = whole_text(pages.show(small(accept={}, status="done")))
     assert "✓" not in text
     says(text, "Not measured", "no thresholds set")
 
 
-@pytest.mark.parametrize(("success", "realised"), [("took", "attained"), ("success", "realised")])
-def test_it_says_how_many_edits_took_and_why_others_did_not(pages, success, realised):
-    """By the names of either version."""
+def test_it_says_how_many_edits_took_and_why_others_did_not(pages):
     report = judged()
-    for verdict in (report["verdicts"], *(request["verdict"] for request in report["requests"])):
-        verdict[success] = verdict.pop("took")
-    value = report["requests"][1]["value"]
-    value[realised] = value.pop("attained")
     page = pages.show(report)
     text = whole_text(page)
     says(text, "✓ Accepted", "1 of 2 took", "1 of 2 edits took (by m)", "P two → Oslo: the weights <stood>", "did not take\nthe weights <stood>",
          "weights followed 8.2 % of the way (layer 0: 10.0 %, layer 3: 5.0 %)")  # fmt: skip
     assert text.count("1 of 2 edits took (by m)") == 1 and "No edit took" not in text
     assert texts(page, ".request td:last-child") == ["did not take", "took"]
-    report["verdicts"][success] = 0
+    report["verdicts"]["success"] = 0
     text = whole_text(pages.show(report))
     says(text, "✕ No edit took", "2 facts tried in small")
 
@@ -229,10 +222,9 @@ def test_it_shows_intervals_units_groups_and_costs(pages):
     report["metrics"]["efficacy_prob"]["interval"] = {"before": [0.2, 0.3], "after": [0.625, 0.875]}
     report["metrics"]["perplexity"] = {"before": 12.5, "after": 13, "unit": "nats", "better": "lower", "group": "fluency", "protocol": "held-out text"}
     cost = {"before": None, "after": 0.0375, "unit": "nats", "better": "lower", "group": "text", "protocol": "a divergence", "count": 9098}
-    page = pages.show(report | {"costs": {"text_kl": cost}})
+    page = pages.show(report | {"side_effects": {"text_kl": cost}})
     says(whole_text(page), "62.5\u2009–\u200987.5", "95 % interval", "12.5 nats", "Fluency", "What it cost elsewhere", "a divergence", "0.0375 nats", "9,098")
     assert "unknown" not in page.text("main") and texts(page, "span.bad") == ["+0.5"] and texts(page, "span.good") == [" ✓ asked for: 50.0 %", "+50.0"]
-    says(whole_text(pages.show(report | {"side_effects": {"text_kl": cost}})), "What it cost elsewhere", "0.0375 nats")
 
 
 def test_shares_are_rounded_as_the_terminal_rounds_them(pages):
@@ -494,7 +486,7 @@ def test_a_comparison_keeps_apart_what_is_not_comparable(pages):
 
 def test_a_comparison_says_of_each_run_how_many_edits_took(pages):
     none, neutral = judged(), judged() | {"accept": {}}
-    none["verdicts"]["took"] = 0
+    none["verdicts"]["success"] = 0
     page = pages.compare({"one": neutral, "two": none})
     assert texts(page, "#metrics .runs tbody tr:nth-child(1) td") == ["no thresholds", "✓ accepted"]
     assert texts(page, "#metrics .runs tbody tr:nth-child(2) td") == ["1 of 2", "✕ 0 of 2"]

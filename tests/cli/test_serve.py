@@ -85,7 +85,7 @@ def test_ask_edit_undo_and_a_restart(start, lancet, settings, tmp_path):
     told = server.edits()
     assert server.state()["model_version"] == 1
     for request, fact in zip(told["result"]["requests"], FACTS, strict=True):
-        assert request["target"] == fact["target"] and request["verdict"] == {"success": True, "took": True, "cause": None, "why": None}
+        assert request["target"] == fact["target"] and request["verdict"] == {"success": True, "cause": None, "why": None}
         assert fact["target"] in request["continuation"]["after"] and fact["target"] not in request["continuation"]["before"]
         assert request["metrics"]["efficacy_argmax"] == {"before": 0, "after": 1}
     metrics = {metric["name"]: metric for metric in told["result"]["metrics"]}

@@ -2,7 +2,6 @@
 #include "lancet/core/error.h"
 #include "lancet/io/files.h"
 #include "stream_jobs.h"
-#include "support/old_state.h"
 
 namespace lancet {
 namespace {
@@ -11,17 +10,11 @@ namespace fs = std::filesystem;
 using testing::flip_a_bit;
 using testing::Json;
 using testing::kMemit;
-using testing::OldFormat;
 using testing::StreamJobs;
 using testing::TinyModel;
 
 class ContinuedJobs : public StreamJobs {
  protected:
-  void make_old(const std::string& output, const std::string& editor, OldFormat format) const {
-    make_old_output(folder_ / output, testing::editor_from(editor)->make_state(), tiny_.config, format);
-    EXPECT_FALSE(fs::exists(folder_ / output / "edits"));
-  }
-
   /// What a job that goes on from "first" says that this is damaged by; "taken" when it says nothing.
   std::string continued_from_first() const {
     try {
@@ -119,48 +112,6 @@ TEST_F(ContinuedJobs, NeverGoOnFromAnEarlierJobThatIsDamagedOrMixedWithAnother) 
   EXPECT_EQ(continued_from_first(), "taken");
 }
 
-TEST_F(ContinuedJobs, GoOnFromTheOutputOfAnEarlierVersion) {
-  edit("whole");
-  for (const auto& [name, format] : {std::pair{"sealed", OldFormat::kSealed}, {"unsealed", OldFormat::kUnsealed}}) {
-    edit(name, "requests.limit=4");
-    make_old(name, kMemit, format);
-    const std::string second = cat(name, "-second"), third = cat(name, "-third");
-    const EditReport report = edit(second, cat("requests.skip=4 requests.limit=2 continue_from=", name));
-    EXPECT_EQ(report.earlier_edits, 4);
-    edit(third, cat("requests.skip=6 continue_from=", second));
-    expect_close(third, "whole", 0);
-    for (const char* file : {"model.safetensors", "requests.jsonl"})
-      EXPECT_EQ(bytes(fs::path(third) / file), bytes(fs::path("whole") / file)) << name;
-    EXPECT_EQ(column_ids(third), column_ids("whole"));
-    // the old edits are one batch
-    EXPECT_EQ(history(third).batches().size(), 3u);
-    const std::string rest = cat(name, "-rest");
-    edit_until(rest, 3, cat("requests.skip=4 continue_from=", name));
-    EXPECT_EQ(edit(rest, cat("requests.skip=4 continue_from=", name)).resumed_batches, 1);
-    EXPECT_EQ(bytes(fs::path(rest) / "model.safetensors"), bytes("whole/model.safetensors")) << name;
-  }
-}
-
-TEST_F(ContinuedJobs, NeverGoOnFromAnEarlierVersionsOutputThatIsDamagedOrMixedWithAnother) {
-  edit("first", "requests.limit=2");
-  edit("other", "requests.skip=2 requests.limit=2");
-  for (const char* output : {"first", "other"}) make_old(output, kMemit, OldFormat::kSealed);
-  const fs::path state = folder_ / "first" / "state";
-  for (const char* name : {"changes.safetensors", "state.safetensors"}) {
-    const std::string intact = read_text_file(state / name, "test");
-    flip_a_bit(state / name);
-    const std::string message = continued_from_first();
-    EXPECT_NE(message.find((state / name).string() + ": its content has not the hash"), std::string::npos) << message;
-    EXPECT_NE(message.find("without continue_from"), std::string::npos) << message;
-    fs::copy_file(folder_ / "other" / "state" / name, state / name, fs::copy_options::overwrite_existing);
-    EXPECT_NE(continued_from_first(), "taken") << name << " of another output";
-    write_text_file(state / name, intact);
-  }
-  for (const char* name : {"changes.safetensors", "state.safetensors"})
-    fs::copy_file(folder_ / "other" / "state" / name, state / name, fs::copy_options::overwrite_existing);
-  EXPECT_NE(continued_from_first().find("it was not written beside requests.jsonl"), std::string::npos);
-}
-
 struct ContinuedMethod {
   const char* name;
   const char* editor;
@@ -168,7 +119,7 @@ struct ContinuedMethod {
 
 void PrintTo(const ContinuedMethod& method, std::ostream* out) { *out << method.name; }
 
-class StreamMethods : public ContinuedJobs, public ::testing::WithParamInterface<ContinuedMethod> {};
+class StreamMethods : public StreamJobs, public ::testing::WithParamInterface<ContinuedMethod> {};
 
 /// Holds too where the method does something after the last batch, or normalises by what went before.
 TEST_P(StreamMethods, GoOnFromAnEarlierJobAsIfThereWereOne) {
@@ -178,10 +129,7 @@ TEST_P(StreamMethods, GoOnFromAnEarlierJobAsIfThereWereOne) {
   expect_close("second", "whole", 1e-9);
   EXPECT_EQ(bytes("second/model.safetensors"), bytes("whole/model.safetensors"));
   EXPECT_EQ(edit_files("second"), edit_files("whole"));
-  make_old("first", GetParam().editor, OldFormat::kSealed);
-  edit("third", "requests.skip=4 continue_from=first", GetParam().editor);
-  EXPECT_EQ(bytes("third/model.safetensors"), bytes("whole/model.safetensors"));
-  for (const char* output : {"third", "whole"})
+  for (const char* output : {"second", "whole"})
     for (const EditHistory history = this->history(output); const EditedBatch& batch : history.batches()) {
       const size_t i = static_cast<size_t>(&batch - history.batches().data());
       EXPECT_EQ(history.journal().batches()[i].columns.empty(), !has_columns(batch.changes)) << output;

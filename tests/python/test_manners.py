@@ -70,8 +70,6 @@ def test_overwrite_is_said_in_pythons_words(session, tmp_path):
     with pytest.raises(lancet.ConfigError, match="give overwrite=True to replace it"):
         session.save(tmp_path / "out")
     session.save(tmp_path / "out", overwrite=True)
-    with pytest.warns(DeprecationWarning, match="replace is called overwrite now"):
-        session.save(tmp_path / "out", replace=True)
     with pytest.raises(lancet.ConfigError, match=r"\(max_new_tokens=\)") as error:
         session.generate("a", tokens=600)
     assert "--" not in str(error.value)

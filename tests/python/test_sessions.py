@@ -33,22 +33,6 @@ def test_edit_generate_undo_save_restore(session, options, tmp_path):
             assert other.edit(FACTS[1:2]).ids == ["1"]  # the next number that none has
 
 
-def test_names_of_an_earlier_version_hold_and_say_so(session):
-    with pytest.warns(DeprecationWarning, match="is called Evaluation.report"):
-        assert session.evaluate(FACTS[:1]).requests[0]["metrics"].keys() == session.evaluate(FACTS[:1]).requests[0].after.keys()
-    edit = session.edit(FACTS[:1])
-    with pytest.warns(DeprecationWarning, match="Report.took is called successes now"):
-        assert edit.took == edit.successes == 1
-    with pytest.warns(DeprecationWarning, match="RequestReport.took is called success now"):
-        assert edit.requests[0].took is True
-    with pytest.warns(DeprecationWarning, match="lancet.StandingEdits is called lancet.ActiveEdits now"):
-        assert isinstance(session.edits, lancet.StandingEdits)
-    with pytest.warns(DeprecationWarning, match="lancet.StandingEdit is called lancet.ActiveEdit now"):
-        assert isinstance(session.edits[0], lancet.StandingEdit)
-    with pytest.raises(AttributeError, match="no attribute 'Standing'"):
-        lancet.Standing
-
-
 def test_what_a_later_edit_replaced_is_told_and_measured_again(session):
     session.edit(FACTS[:1])
     with pytest.warns(lancet.EditWarning, match="contradiction with 1 edit that stands"):

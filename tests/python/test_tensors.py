@@ -155,13 +155,6 @@ def test_hf_model_of_several_devices(tiny, monkeypatch):
         model_of(str(tiny), weights, None)
 
 
-def test_the_name_of_an_earlier_version_holds(tiny):
-    with pytest.warns(DeprecationWarning, match="quantise_base"):
-        lancet.open(tiny, frozen="int8", progress=False).close()
-    with pytest.warns(DeprecationWarning), pytest.raises(lancet.ConfigError, match="one of the two names"):
-        lancet.open(tiny, frozen="int8", quantise_base="nf4", progress=False)
-
-
 def test_hf_model_of_packed_weights(tiny):
     with lancet.open(tiny, quantise_base="int8", progress=False) as session:
         with pytest.raises(lancet.ConfigError, match="kept packed"):

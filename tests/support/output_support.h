@@ -11,7 +11,7 @@
 
 namespace lancet::testing {
 
-inline constexpr OutputKind kKind{"edit", "report.json", "lancet-report-"};
+inline constexpr OutputKind kKind{"edit"};
 inline constexpr const char* kManifest = "lancet-manifest.json";
 
 inline void fill(const OutputFolder& output, std::string_view text) {

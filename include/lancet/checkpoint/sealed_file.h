@@ -19,7 +19,6 @@ inline constexpr const char* kContentHashFact = "content_hash";
 /// What kind of file one is, as its fact "format" says it; raised when the meaning of a file changes.
 struct SealedFormat {
   std::string_view name;
-  std::string_view unsealed = {};  ///< an earlier version's format, whose files have no hash and are still read
 };
 
 /// The hash of a file that write_sealed() would write.
@@ -33,7 +32,7 @@ std::string write_sealed(const std::filesystem::path& path, const SealedFormat& 
 /// know.
 class SealedFile {
  public:
-  /// Reads the header alone. Throws when it is damaged, of another format, or has no hash where it should.
+  /// Reads the header alone. Throws when it is damaged, of another format, or has no hash.
   static SealedFile open(const std::filesystem::path& path, const SealedFormat& format);
 
   const std::filesystem::path& path() const { return reader_.path(); }
@@ -42,7 +41,6 @@ class SealedFile {
   const Metadata& facts() const { return reader_.metadata(); }
   /// Throws when there is none.
   const std::string& fact(const std::string& name) const;
-  /// Empty: the file is of the earlier version.
   const std::string& content_hash() const { return content_hash_; }
 
   /// Some of a tensor's bytes. `offset`: of the first in the tensor, a multiple of every element's size.

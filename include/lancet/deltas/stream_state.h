@@ -1,17 +1,12 @@
-// The state of a stream of edits: the exact changes so far, and what the method carries on. Earlier versions wrote it
-// as two files in the folder state/ of an output: the editor's state, and changes.safetensors with the changes
-// (NamedTensors). The facts of the second file: format lancet-changes-2, base_hash, method, beside, editor, requests (a
-// JSON list of ids, one per column).
+// The state of a stream of edits: the exact changes so far, and what the method carries on.
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <map>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "lancet/checkpoint/sealed_file.h"
 #include "lancet/deltas/weight_update.h"
 #include "lancet/models/tensor_io.h"
 #include "lancet/runtime/communicator.h"
@@ -30,24 +25,6 @@ struct EditorState {
   std::map<std::string, Tensor> tensors;
   int64_t edits = 0;  ///< requests edited so far
 };
-
-/// Identifies the owner of a state file. The file fits no other method or model, and only the files it was written
-/// with.
-struct StateOwner {
-  std::string method;
-  std::string base_hash;    ///< Checkpoint::content_hash of the unedited model
-  std::string beside = {};  ///< a hash of the files that belong to this file; empty: there are none
-};
-
-/// Checks a file by its facts method, base_hash and beside. Throws: ConfigError if the file belongs to another method
-/// or model; CheckpointError if it was not written with the files that `owner` names. Files without a hash pass this
-/// last check.
-void check_owner(const SealedFile& file, const StateOwner& owner);
-
-/// Reads a state that an earlier version wrote: a sealed file with every tensor under its name; facts: format
-/// lancet-state-2, method, base_hash, beside, edits. A file of format lancet-state-1, which has no hash, is read with a
-/// warning. Throws: as check_owner(); CheckpointError if the file is damaged or not a state.
-EditorState load_state(const std::filesystem::path& path, const StateOwner& owner);
 
 /// Returns the columns of the state under `name` ([F, M] f64); undefined if there are none.
 Tensor columns_of(const EditorState& state, const std::string& name);
@@ -84,23 +61,8 @@ bool has_columns(const std::vector<WeightChanges>& changes);
 
 struct StreamState {
   EditorState editor;
-  std::vector<WeightChanges> changes;    ///< weights in the order of their first change
-  std::vector<std::string> request_ids;  ///< the request of each column, the same for every weight's low-rank changes
+  std::vector<WeightChanges> changes;  ///< weights in the order of their first change
 };
-
-/// What is known of a stream without its tensors.
-struct StreamFacts {
-  StateOwner owner;
-  std::string editor;  ///< the editor's options, as YAML
-};
-
-/// Reads the facts of a stream from the headers of its files alone. `beside` of the owner is empty if the files are of
-/// an earlier version. Throws: CheckpointError if the folder holds no stream or if its header is damaged.
-StreamFacts read_stream_facts(const std::filesystem::path& folder);
-
-/// Reads a stream. Throws: as load_state(); CheckpointError if a file is damaged, and if a changed weight is not in the
-/// model or has another shape.
-StreamState load_stream(const std::filesystem::path& folder, const StateOwner& owner, const ModelConfig& config);
 
 /// Collective. Copies root's stream to every rank, bit by bit.
 void share_stream(StreamState& stream, const ModelConfig& config, Communicator& communicator);

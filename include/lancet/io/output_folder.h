@@ -11,12 +11,9 @@ namespace lancet {
 
 enum class IfExists { kError, kReplace };
 
-/// The kind of an output folder. Its manifest names the kind; a folder from before there were manifests is recognised
-/// by its record.
+/// The kind of an output folder, which its manifest names.
 struct OutputKind {
-  std::string_view name;    ///< "edit"
-  std::string_view record;  ///< a JSON file that the folder always has: "report.json"
-  std::string_view format;  ///< prefix of the record's "format": "lancet-report-"
+  std::string_view name;  ///< "edit"
 };
 
 class OutputFolder {

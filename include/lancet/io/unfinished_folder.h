@@ -13,7 +13,9 @@ std::filesystem::path unfinished_folder(const std::filesystem::path& output);
 
 /// The folder in it with the progress of a job of several batches.
 inline constexpr const char* kProgressFolder = "progress";
-inline constexpr OutputKind kProgressKind{"progress", "progress.json", "lancet-progress-"};
+inline constexpr OutputKind kProgressKind{"progress"};
+/// The file in that folder without which nothing else in it is used.
+inline constexpr const char* kProgressFile = "progress.json";
 
 /// Checks the folder without changing it. Throws: ConfigError if something else has the name, or if it holds something
 /// that lancet does not write there, which is named.

@@ -78,7 +78,8 @@ std::string to_json(const EditReport& report, const JobConfig& job);
 
 // A report as files: the JSON, the resolved job, and pages and tables for people.
 
-inline constexpr OutputKind kEditOutput{"edit", "report.json", "lancet-report-"};
+inline constexpr OutputKind kEditOutput{"edit"};
+inline constexpr const char* kReportFile = "report.json";
 
 /// Returns the run in the form in which `lancet report` later finds it in the folder.
 RunDocument run_document(const EditReport& report, const JobConfig& job, std::string label);

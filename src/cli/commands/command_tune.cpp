@@ -55,7 +55,7 @@ std::string trials_json(const TuneReport& report, const fs::path& preset) {
 }
 
 /// Names the lock. A preset is a file, and not a folder of lancet's.
-constexpr OutputKind kTuneOutput{"tune", "preset.yaml", "lancet-tune-"};
+constexpr OutputKind kTuneOutput{"tune"};
 
 /// Checks the two files, and what an unfinished run left beside them, before the work begins.
 void check_target(const fs::path& preset) {

@@ -26,8 +26,8 @@ struct LogArguments {
 
 Journal open_journal(const fs::path& folder) {
   if (const std::optional<fs::path> found = find_journal(folder)) return Journal::read(*found);
-  throw ConfigError(cat(folder.string(), ": expected the output of lancet edit, with ", kEditsFolder, "/", kJournalFile,
-                        "; outputs of earlier versions have no journal: lancet apply makes one of them"));
+  throw ConfigError(
+      cat(folder.string(), ": expected the output of lancet edit, with ", kEditsFolder, "/", kJournalFile));
 }
 
 std::string share_cell(const std::map<std::string, double>& shares, const std::string& metric) {

@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kQuantiseRecord = "quantise.json";
 constexpr const char* kRequestsFile = "requests.jsonl";
-constexpr OutputKind kQuantiseOutput{"quantise", kQuantiseRecord, "lancet-quantise-"};
+constexpr OutputKind kQuantiseOutput{"quantise"};
 
 /// The file with the edits' requests; empty: the model is no output of an edit.
 fs::path find_requests(const QuantiseJob& job) {

@@ -7,7 +7,6 @@
 #include "lancet/core/strings.h"
 #include "lancet/core/version.h"
 #include "lancet/deltas/adapter.h"
-#include "lancet/edit_history/output_edits.h"
 #include "lancet/export/output_form.h"
 #include "lancet/history/apply_adapter.h"
 #include "lancet/history/apply_job.h"
@@ -23,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kApplyRecord = "apply.json";
-constexpr OutputKind kApplyOutput{"apply", kApplyRecord, "lancet-apply-"};
+constexpr OutputKind kApplyOutput{"apply"};
 
 fs::path base_of_adapter(const fs::path& adapter) {
   const nlohmann::json settings = read_json_file(adapter / kAdapterConfig, "adapter");
@@ -73,7 +72,7 @@ std::string to_json(const AppliedAdapter& applied, const ApplyJob& job) {
                       {"weights", std::move(weights)}});
 }
 
-bool is_foreign_adapter(const fs::path& folder) { return is_adapter(folder) && !has_edits(folder); }
+bool is_foreign_adapter(const fs::path& folder) { return is_adapter(folder) && !find_journal(folder); }
 
 AppliedAdapter apply_adapter(const ApplyJob& job) {
   if (!job.overrides.empty() || job.other_base != OtherBase::kRefuse)

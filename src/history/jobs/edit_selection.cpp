@@ -4,7 +4,6 @@
 #include <set>
 
 #include "lancet/core/error.h"
-#include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
 #include "lancet/history/undo_job.h"
 
@@ -25,11 +24,7 @@ class Condition {
     const size_t dot = words[0].rfind('.');
     metric_ = words[0].substr(0, dot);
     side_ = dot == std::string::npos ? "" : words[0].substr(dot + 1);
-    if (words[0] == kOldSuccess) {
-      log_line(cat("--where '", visible_text(text_), "': ", kOldSuccess, " is called ", kSuccess, " now"));
-      metric_ = kSuccess;
-    }
-    if (words[0] == kSuccess || words[0] == kOldSuccess) {
+    if (words[0] == kSuccess) {
       if (words[2] != "true" && words[2] != "false") refuse();
       number_ = words[2] == "true" ? 1 : 0;
       return;
@@ -56,7 +51,6 @@ class Condition {
  private:
   static constexpr const char* kComparisons[] = {"<", "<=", ">", ">=", "==", "!="};
   static constexpr const char* kSuccess = "success";
-  static constexpr const char* kOldSuccess = "took";  // remove when the next version is released
 
   [[noreturn]] void refuse() const {
     throw ConfigError(cat("--where '", visible_text(text_),

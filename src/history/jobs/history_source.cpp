@@ -2,7 +2,6 @@
 
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
-#include "lancet/edit_history/output_edits.h"
 #include "lancet/io/model_file_output.h"
 #include "lancet/job/dotted_key.h"
 #include "lancet/job/job_config.h"
@@ -15,24 +14,22 @@ namespace fs = std::filesystem;
 
 constexpr const char* kJobFile = "job.yaml";
 
-/// Returns the output to which a folder of edits belongs. It belongs to the folder around it only if it has the place
-/// and the name that it has in outputs: beside a copy there may be another output, or a job of the user's.
-std::optional<fs::path> output_of(const fs::path& given, const std::optional<fs::path>& journal_folder) {
-  if (!journal_folder) {
-    if (!has_edits(given))
-      throw ConfigError(cat(given.string(), ": expected the output of lancet edit, with its folder ", kEditsFolder,
-                            "/, or that folder, under any name; found neither"));
-    return given;
-  }
-  if (*journal_folder != given) return given;
-  const fs::path whole = fs::absolute(given / "").lexically_normal().parent_path(), around = whole.parent_path();
-  const bool is_in_output =
-      whole.filename() == kEditsFolder && fs::exists(around / kEditOutput.record) && fs::exists(around / kJobFile);
-  return is_in_output ? std::optional(around) : std::nullopt;
+fs::path edits_folder(const fs::path& given) {
+  const std::optional<fs::path> found = find_journal(given);
+  if (!found)
+    throw ConfigError(cat(given.string(), ": expected the output of lancet edit, with its folder ", kEditsFolder,
+                          "/, or that folder, under any name; found neither"));
+  return *found;
 }
 
-std::optional<Journal> read_journal(const std::optional<fs::path>& folder) {
-  return folder ? std::optional(Journal::read(*folder)) : std::nullopt;
+/// The folder of edits alone counts as part of the output around it where it has its place and its name there: beside a
+/// copy may lie another output, or the reader's own job.
+std::optional<fs::path> output_of(const fs::path& given, const fs::path& edits) {
+  if (edits != given) return given;
+  const fs::path whole = fs::absolute(given / "").lexically_normal().parent_path(), around = whole.parent_path();
+  const bool is_in_output =
+      whole.filename() == kEditsFolder && fs::exists(around / kReportFile) && fs::exists(around / kJobFile);
+  return is_in_output ? std::optional(around) : std::nullopt;
 }
 
 /// Loads the job file of an output, which somebody may have changed. Throws: ConfigError, also if it is not a map of
@@ -46,19 +43,9 @@ ConfigTree load_job_file(const fs::path& path) {
   return job;
 }
 
-/// Reads the base model's folder from the job file of an output of an earlier version.
-fs::path model_in_job(const fs::path& path) {
-  const ConfigTree job = load_job_file(path);
-  const ConfigTree* const model = job.find("model");
-  if (model == nullptr || model->kind != ConfigTree::Kind::kScalar)
-    throw ConfigError(cat(path.string(), ": model: expected the folder of the base model, got none: --to or --model ",
-                          "says where it lies"));
-  return model->scalar;
-}
-
-/// Returns the folder in which the base model was. Outputs of earlier versions have no journal with it.
-fs::path base_of(const fs::path& given, const std::optional<Journal>& journal) {
-  const fs::path base = journal ? fs::path(journal->base().folder) : model_in_job(given / kJobFile);
+/// Returns where the base lay.
+fs::path base_of(const fs::path& given, const Journal& journal) {
+  const fs::path base = journal.base().folder;
   if (!fs::exists(base))
     throw ConfigError(cat(given.string(), ": the base model of its edits lay in ", base.string(),
                           ", where there is nothing: --to or --model says where it lies now"));
@@ -69,38 +56,34 @@ fs::path base_of(const fs::path& given, const std::optional<Journal>& journal) {
 
 HistorySource::HistorySource(const fs::path& edits, const fs::path& model)
     : given_(existing_output(edits).folder),
-      journal_folder_(find_journal(given_)),
-      output_(output_of(given_, journal_folder_)),
-      journal_(read_journal(journal_folder_)),
+      edits_(edits_folder(given_)),
+      output_(output_of(given_, edits_)),
+      journal_(Journal::read(edits_)),
       model_(model.empty() ? base_of(given_, journal_) : model),
       files_(open_model(model_, {})) {
-  if (!journal_) journal_ = history().journal();
-  if (journal_->batches().empty()) throw ConfigError(cat(edits.string(), ": no edit stands in it"));
+  if (journal_.batches().empty()) throw ConfigError(cat(edits.string(), ": no edit stands in it"));
 }
 
 const EditHistory& HistorySource::history() {
-  if (history_) return *history_;
-  history_ = journal_folder_ ? EditHistory::load(*journal_folder_, *journal_, files_.config)
-                             : load_edits(given_, files_.config);
+  if (!history_) history_ = EditHistory::load(edits_, journal_, files_.config);
   return *history_;
 }
 
 JobConfig HistorySource::job(size_t setting, std::span<const EditRequest> requests, const Target& target,
                              std::span<const std::string> overrides) const {
-  const EditSetting& edited_by = journal_->settings().at(setting);
-  const fs::path job_file = output_ ? *output_ / kJobFile : fs::path();
-  const bool has_file = output_ && fs::exists(job_file);
-  if (edited_by.job.empty() && !has_file)
-    throw ConfigError(cat(given_.string(), ": expected ", kJobFile, " in this output of an earlier version, found none",
-                          output_ ? "" : ": name the whole output, not its folder of edits"));
-  ConfigTree tree = edited_by.job.empty() ? load_job_file(job_file) : parse_config(edited_by.job, "the edits' job");
+  const EditSetting& edited_by = journal_.settings().at(setting);
+  if (edited_by.job.empty())
+    throw ConfigError(cat(given_.string(), ": expected the job in the journal's setting, found none: these edits ",
+                          "cannot be made again"));
+  ConfigTree tree = parse_config(edited_by.job, "the edits' job");
   for (const char* key : {"accept", "continue_from", "schedule", "requests", "output"}) tree.erase(key);
   tree.set("model", ConfigTree::text(fs::absolute(model_).string()));
   std::vector<ConfigTree> records;
   for (const EditRequest& request : requests) records.push_back(parse_config(to_json_line(request), request.id));
   for (ConfigTree& record : records) forget_lines(record);
   tree.set("requests", ConfigTree::list(std::move(records)));
-  const ConfigTree earlier = has_file ? load_job_file(job_file) : ConfigTree::map();
+  const fs::path job_file = output_ ? *output_ / kJobFile : fs::path();
+  const ConfigTree earlier = output_ && fs::exists(job_file) ? load_job_file(job_file) : ConfigTree::map();
   const ConfigTree* kept = earlier.find("output");
   ConfigTree output = kept != nullptr ? *kept : ConfigTree::map();
   if (const ConfigTree* format = output.find("format");
@@ -118,12 +101,11 @@ namespace {
 /// Returns a text of what a batch's edits depend on. It leaves out the places of files, whose content the journal has,
 /// and how a run was placed on devices.
 std::string what_edited(const EditSetting& setting) {
-  const std::string where = "the edits' editor";
-  const ConfigTree editor = options_with_present_names(parse_config(setting.editor, where), where);
+  const ConfigTree editor = parse_config(setting.editor, "the edits' editor");
   std::string text = cat(setting.method, "\n", to_yaml(editor), "\n", setting.statistics, "\n", setting.dtype, "\n",
                          setting.version, "\n", join(setting.contexts, "\n"));
   if (setting.job.empty()) return text;
-  const ConfigTree job = with_present_names(parse_config(setting.job, "the edits' job"), "the edits' job").tree;
+  const ConfigTree job = parse_config(setting.job, "the edits' job");
   for (const char* key : {"run.seed", "run.quantise_base", "statistics.ridge"})
     if (const ConfigTree* value = find_dotted(job, key)) text += cat("\n", key, " ", to_yaml(*value));
   return text;

@@ -25,9 +25,8 @@ class HistorySource {
   /// CheckpointError if the journal is damaged.
   HistorySource(const std::filesystem::path& edits, const std::filesystem::path& model);
 
-  const Journal& journal() const { return *journal_; }
-  /// Returns the history, which is read at the first call. Throws: CheckpointError if it is damaged, or does not fit
-  /// the shapes of the model.
+  const Journal& journal() const { return journal_; }
+  /// Read when it is first asked for. Throws: CheckpointError for what is damaged, or of other shapes than the model's.
   const EditHistory& history();
   const ModelFiles& files() const { return files_; }
   const std::filesystem::path& model() const { return model_; }
@@ -45,10 +44,10 @@ class HistorySource {
                 std::span<const std::string> overrides) const;
 
  private:
-  std::filesystem::path given_;                          ///< the folder as the user named it
-  std::optional<std::filesystem::path> journal_folder_;  ///< nullopt: outputs of earlier versions have none
+  std::filesystem::path given_;  ///< folder as it was named
+  std::filesystem::path edits_;  ///< folder with the journal
   std::optional<std::filesystem::path> output_;
-  std::optional<Journal> journal_;
+  Journal journal_;
   std::filesystem::path model_;
   ModelFiles files_;
   std::optional<EditHistory> history_;

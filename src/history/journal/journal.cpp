@@ -296,8 +296,7 @@ EntryJson describe_edit(const Journal& journal, const EditRecord& edit, const Re
   const auto found = journal.measured().find(edit.request.id);
   if (found == journal.measured().end()) return json;
   const MeasuredEdit& measured = found->second;
-  for (const char* name : {"success", "took"})  // the second name is that of an earlier version
-    json[name] = measured.success ? EntryJson(*measured.success) : EntryJson(nullptr);
+  json["success"] = measured.success ? EntryJson(*measured.success) : EntryJson(nullptr);
   json["why"] = measured.why;
   json["measured"] = measured.when;
   json["before"] = measured.before;

@@ -119,7 +119,7 @@ EntryJson measure_entry(const std::string& on, const std::vector<WeightHash>& we
                     {"when", edit.when},
                     {"before", shares_json(edit.before)},
                     {"after", shares_json(edit.after)},
-                    {"took", edit.success ? EntryJson(*edit.success) : EntryJson(nullptr)},
+                    {"success", edit.success ? EntryJson(*edit.success) : EntryJson(nullptr)},
                     {"why", edit.why}});
   return {{"kind", entry_kind::kMeasure}, {"on", on}, {"weights", weights_json(weights)}, {"edits", list}};
 }
@@ -130,7 +130,7 @@ std::map<std::string, MeasuredEdit> measured_of_entry(const EntryJson& entry) {
     MeasuredEdit measured;
     measured.before = shares_of(edit.at("before"));
     measured.after = shares_of(edit.at("after"));
-    if (!edit.at("took").is_null()) measured.success = edit.at("took").get<bool>();
+    if (!edit.at("success").is_null()) measured.success = edit.at("success").get<bool>();
     measured.why = edit.at("why");
     measured.when = edit.at("when");
     edits[edit.at("id").get<std::string>()] = std::move(measured);
@@ -231,7 +231,7 @@ constexpr EntryField kEntryFields[] = {
     {entry_kind::kMeasure, "edits[].when", EntryType::kText},
     {entry_kind::kMeasure, "edits[].before{}", EntryType::kNumber},
     {entry_kind::kMeasure, "edits[].after{}", EntryType::kNumber},
-    {entry_kind::kMeasure, "edits[].took", EntryType::kFlagOrNull},
+    {entry_kind::kMeasure, "edits[].success", EntryType::kFlagOrNull},
     {entry_kind::kMeasure, "edits[].why", EntryType::kText},
     {entry_kind::kUndo, "when", EntryType::kText},
     {entry_kind::kUndo, "mode", EntryType::kText},

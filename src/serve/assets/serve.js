@@ -252,7 +252,7 @@ const side = (name, text) => make("div", { className: `side ${name}` }, make("h3
 /** `isPast`: edits that it was measured with were taken back. */
 function showResult(result, isPast) {
   const areMetricsOpen = at("metrics")?.open ?? false; // as whoever looks has them
-  const took = (one) => one.verdict.success ?? one.verdict.took;
+  const took = (one) => one.verdict.success;
   const inOrder = [...result.requests.filter((one) => took(one) === false), ...result.requests.filter((one) => took(one) !== false)];
   const rows = inOrder.map((one) => {
     const said = one.continuation || {};

@@ -61,15 +61,8 @@ TEST(OptionFlags, RefuseWhatAJobRefuses) {
   EXPECT_EQ(RunFlags().problem("--threads many"), "--threads: expected an integer from 0 to 4096, got many");
 }
 
-TEST(OptionFlags, HoldEarlierNamesThatHelpDoesNotShow) {
-  RunFlags flags;
-  EXPECT_EQ(flags.problem("--frozen int8 --device cpu"), "");
-  EXPECT_EQ(parse_run(flags.run).quantise_base, "int8");
-  EXPECT_EQ(parse_run(flags.run).devices, std::vector<std::string>{"cpu"});
-  EXPECT_EQ(RunFlags().problem("--frozen int4"),
-            "--frozen: expected one of none, int8, nf4, fp8, got int4; did you mean int8?");
-  const std::string help = flags.app.help();
-  EXPECT_EQ(help.find("--frozen"), std::string::npos);
+TEST(OptionFlags, AreShownWithTheirRanges) {
+  const std::string help = RunFlags().app.help();
   EXPECT_NE(help.find("CPU threads; 0: all (a number of at least 0, at most 4096)"), std::string::npos) << help;
 }
 

@@ -35,7 +35,7 @@ bool may_be_absent(const FuzzedDocument& document) {
 
 /// Whether a value that is absent or of another type may be read: those of requests their own reader judges.
 bool may_be_read(const FuzzedDocument& document) {
-  return document.place.starts_with("batch/edits/*/request/") || document.place == "measure/edits/*/took" ||
+  return document.place.starts_with("batch/edits/*/request/") || document.place == "measure/edits/*/success" ||
          may_be_nothing(document) || may_be_absent(document);
 }
 

@@ -88,7 +88,7 @@ namespace {
 using namespace lancet::testing;
 namespace fs = std::filesystem;
 
-constexpr OutputKind kKind{"edit", "report.json", "lancet-report-"};
+constexpr OutputKind kKind{"edit"};
 
 class FaultsTest : public ::testing::Test {
  protected:

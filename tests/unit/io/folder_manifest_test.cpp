@@ -72,14 +72,13 @@ TEST(FolderManifest, NamesOnlyAFewOfMany) {
   expect_says(refusal(dir / "out", IfExists::kReplace), {"got note0, note1, note2, note3, note4 and 4 more too"});
 }
 
-TEST(FolderManifest, KnowsAFolderByWhatItsFilesSayAndNotByTheirNames) {
+TEST(FolderManifest, KnowsAFolderByItsManifestAlone) {
   const TempDir dir;
-  for (const std::string text : {"{}", "my report", R"({"format":"other-1"})", R"(["lancet-report-1"])"}) {
+  for (const std::string text : {"{}", "my report", R"({"format":"lancet-report-1"})"}) {
     write_bytes(dir / "out" / "report.json", text);
     expect_says(refusal(dir / "out", IfExists::kReplace), {"expected an output of lancet (edit)", "report.json"});
     expect_says(refusal(dir / "out", IfExists::kError), {"output.replace does not help"});
   }
-  write_bytes(dir / "out" / "report.json", R"({"format":"lancet-report-1"})");
   for (const std::string text :
        {R"({"format":"lancet-manifest-1","holds":"trace","files":["report.json"]})", "{", "[]", R"({"files":[]})"}) {
     write_bytes(dir / "out" / kManifest, text);
@@ -88,35 +87,6 @@ TEST(FolderManifest, KnowsAFolderByWhatItsFilesSayAndNotByTheirNames) {
   write_bytes(dir / "out" / kManifest, R"({"format":"lancet-manifest-1","holds":"edit","files":["report.json"]})");
   write_output(dir / "out", "new");
   EXPECT_EQ(read_bytes(dir / "out" / "report.json"), "new");
-}
-
-TEST(FolderManifest, ReplacesOutputsFromBeforeThereWereManifests) {
-  const TempDir dir;
-  const auto write_edit = [&](const fs::path& out) {
-    for (const char* name :
-         {"job.yaml", "report.html", "metrics.csv", "requests.jsonl", "config.json", "tokenizer.json",
-          "delta/delta.safetensors", "state/state.safetensors", "part-1.safetensors"})
-      write_bytes(out / name, "x");
-    write_bytes(out / "model.safetensors.index.json", R"({"weight_map":{"w":"part-1.safetensors"}})");
-    write_bytes(out / "report.json", R"({"format":"lancet-report-1","metrics":{}})");
-  };
-  write_edit(dir / "out");
-  write_output(dir / "out", "new");
-  EXPECT_EQ(names_in(dir / "out"), (std::set<std::string>{"report.json", "deep", kManifest}));
-
-  write_edit(dir / "mixed");
-  write_bytes(dir / "mixed" / "part-2.safetensors", "not in the index");
-  write_bytes(dir / "mixed" / "delta" / "notes.txt", "x");
-  expect_says(refusal(dir / "mixed", IfExists::kReplace), {"got delta/notes.txt, part-2.safetensors too"});
-
-  constexpr OutputKind kCompare{"compare", "compare.json", "lancet-compare-"};
-  write_bytes(dir / "all" / "compare.json", R"({"format":"lancet-compare-1","methods":[{"label":"memit"}]})");
-  for (const char* name : {"comparison.html", "job.yaml", "memit/report.json", "memit/metrics.csv"})
-    write_bytes(dir / "all" / name, "x");
-  { const OutputFolder output(dir / "all", IfExists::kReplace, kCompare); }
-  write_bytes(dir / "all" / "rome" / "report.json", "of nobody");
-  expect_says(message_of<ConfigError>([&] { OutputFolder(dir / "all", IfExists::kReplace, kCompare); }),
-              {"got rome/ too"});
 }
 
 TEST(FolderManifest, TakesPagesThatWereWrittenLater) {

@@ -92,24 +92,6 @@ TEST(OutputFolder, RefusesToReplaceSomebodysFolder) {
   EXPECT_EQ(read_bytes(dir / "thesis" / "chapter1.tex"), "years of work");
 }
 
-// Earlier versions wrote these two where no edit stood, and did not list them.
-TEST(OutputFolder, ReplacesOneWithEmptyFoldersOfNoEdits) {
-  const TempDir dir;
-  {
-    OutputFolder earlier(dir / "out", IfExists::kError, kKind);
-    fill(earlier, "old");
-    write_bytes(earlier.staging() / "edits" / "journal.jsonl", "old");
-    earlier.commit();
-  }
-  for (const char* folder : {"edits/changes", "edits/solved"}) fs::create_directories(dir / "out" / folder);
-  OutputFolder output(dir / "out", IfExists::kReplace, kKind);
-  fill(output, "new");
-  output.commit();
-  EXPECT_EQ(names_in(dir.path()), std::set<std::string>{"out"}) << "of the earlier one nothing is left";
-  write_bytes(dir / "out" / "edits" / "changes" / "mine.txt", "work");
-  expect_says(refusal(dir / "out", IfExists::kReplace), {"got edits/"});
-}
-
 TEST(OutputFolder, RefusesTargetsThatCannotBeFolders) {
   const TempDir dir;
   write_bytes(dir / "file", "x");

@@ -123,7 +123,6 @@ TEST(JobConfig, NamesTypesAndQuantisersAsOptionsDo) {
   EXPECT_EQ(run("{quantise_base: nf4}").quantise_base, "nf4");
   EXPECT_EQ(run("{quantise_base: none}").quantise_base, "");
   EXPECT_EQ(run("{solve_on: host}").solve_on, SolveOn::kHost);
-  EXPECT_EQ(run("{frozen: int8}").quantise_base, "int8") << "its name in an earlier version";
 }
 
 TEST(JobTables, FindTheProtocolOfAMetric) {
