@@ -237,8 +237,7 @@ BatchReport from_record(const std::string& record, size_t n_requests) {
     batch.first_batch = tallies_of(json.at("first_batch"));
     for (const Json& weight : list_of(json.at("growth")))
       batch.growth.emplace_back(text_of(weight.at(0)), number_or_nan(weight.at(1)));
-    // earlier versions did not write it
-    if (json.contains("text_kl")) batch.text_kl = number_or_none(json.at("text_kl"));
+    batch.text_kl = number_or_none(json.at("text_kl"));
     return batch;
   } catch (const JsonProblem& problem) {
     throw ConfigError(cat("the record of a batch: ", problem.what(), "; take the edits from a copy"));

@@ -224,6 +224,7 @@ constexpr EntryField kEntryFields[] = {
     {entry_kind::kBatch, "report?.first_batch?{}[1]", EntryType::kCount},
     {entry_kind::kBatch, "report?.growth[][0]", EntryType::kText},
     {entry_kind::kBatch, "report?.growth[][1]", EntryType::kNumberOrNull},
+    {entry_kind::kBatch, "report?.text_kl", EntryType::kNumberOrNull},
     {entry_kind::kFinish, "changes", EntryType::kText},
     {entry_kind::kMeasure, "on", EntryType::kText},
     {entry_kind::kMeasure, "weights[]", EntryType::kPair},

@@ -206,7 +206,8 @@ TEST_F(ForgedJournal, OfReportsThatNoBatchHas) {
                                                             {"/report/right_after", 3},
                                                             {"/report/right_after/efficacy", Document::array({1.0})},
                                                             {"/report/first_batch", Document::array()},
-                                                            {"/report/growth/0/0", nullptr}};
+                                                            {"/report/growth/0/0", nullptr},
+                                                            {"/report/text_kl", "0.5"}};
   for (const auto& [place, value] : cases) expect_place_refused(place, value, "report");
   for (const Document& place : {Document(2), Document(1'000'000'000), Document(uint64_t{1} << 40)}) {
     expect_place_refused("/report/outcome/columns/0", place, "report.outcome.columns: expected a place among 2 edits");

@@ -47,7 +47,8 @@ inline nlohmann::ordered_json some_report(size_t n, double seconds = 1.25) {
           {"outcome", outcome},
           {"right_after", {{"efficacy", {1.0, 1}}}},
           {"first_batch", nullptr},
-          {"growth", Json::array({{"model.layers.3.mlp.down_proj.weight", 0.125}})}};
+          {"growth", Json::array({{"model.layers.3.mlp.down_proj.weight", 0.125}})},
+          {"text_kl", 0.5}};
 }
 
 inline BatchEntry some_batch(const std::vector<std::string>& ids) {

@@ -95,6 +95,7 @@ TEST(BatchRecord, RefusesWhatNoBatchHas) {
                                                                   {"/right_after", {1}},
                                                                   {"/right_after/efficacy_prob/1", -1},
                                                                   {"/seconds", "long"},
+                                                                  {"/text_kl", "0.5"},
                                                                   {"/growth", {{"w"}}}};
   for (const auto& [place, value] : cases) {
     nlohmann::json changed = whole;
