@@ -9,7 +9,6 @@
 #include "lancet/core/version.h"
 #include "lancet/editors/registry.h"
 #include "lancet/export/output_form.h"
-#include "lancet/export/output_place_check.h"
 #include "lancet/io/files.h"
 #include "lancet/io/output_folder.h"
 #include "lancet/outcome/edit_report.h"
@@ -210,7 +209,7 @@ class EraseRun {
     write_text_file(audit.staging() / kAuditFile, json);
     write_text_file(audit.staging() / "audit.html", render_audit(json));
     audit.commit();
-    commit_output(model, output.place, output.if_exists);
+    commit_output(model, output.place);
   }
 
   const JobConfig& job_;

@@ -9,7 +9,6 @@
 #include "lancet/core/strings.h"
 #include "lancet/editors/registry.h"
 #include "lancet/export/output_form.h"
-#include "lancet/export/output_place_check.h"
 #include "lancet/io/files.h"
 #include "lancet/io/output_folder.h"
 #include "lancet/io/unfinished_folder.h"
@@ -149,7 +148,7 @@ class EditRun {
     ranks_.run_collectively("export", [&] {
       if (!folder) return;
       if (report.unmet.empty())
-        commit_output(*folder, job_.output->place, job_.output->if_exists);
+        commit_output(*folder, job_.output->place);
       else
         folder->commit();
     });

@@ -9,7 +9,6 @@
 #include "lancet/core/strings.h"
 #include "lancet/editors/registry.h"
 #include "lancet/export/output_form.h"
-#include "lancet/export/output_place_check.h"
 #include "lancet/history/downdated.h"
 #include "lancet/history/edits_taken.h"
 #include "lancet/history/undo_job.h"
@@ -281,7 +280,7 @@ class Session::Impl {
     OutputFolder folder(place.folder, policy, kEditOutput);
     write(folder.staging());
     count_progress();  // the last point at which the call can be cancelled
-    commit_output(folder, place, policy);
+    commit_output(folder, place);
     edits_.note_written();
   }
 

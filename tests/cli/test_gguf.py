@@ -171,7 +171,7 @@ def test_a_file_is_replaced_only_if_lancet_wrote_it(demo, tmp_path):
     refused = edit(demo["Q8_0"], foreign)
     assert refused.returncode == 2 and "exists already" in refused.stderr
     refused = edit(demo["Q8_0"], foreign, replace=True)
-    assert refused.returncode == 2 and "lancet did not write this file" in refused.stderr
+    assert refused.returncode == 2 and "is not the file that" in refused.stderr
     assert foreign.read_bytes() == demo["BF16"].read_bytes()
     foreign.unlink()
     run_ok(edit(demo["Q8_0"], foreign))
