@@ -161,6 +161,8 @@ TESTED = {
     "lancet export gguf": "parity/test_gguf_export.test_logits_of_the_file_are_those_of_the_folder",
     "lancet export gguf out/demo --out demo.gguf": "parity/test_gguf_export.test_an_edited_folder_is_exported_with_its_edits",
     "lancet export gguf MODEL --type Q8_0 --out model-q8_0.gguf": "parity/test_gguf_export.test_q8_0_is_that_of_the_oracle",
+    "lancet export checkpoint": "parity/test_gguf_checkpoint.test_transformers_computes_what_it_computed",
+    "lancet export checkpoint model.gguf --out model": "parity/test_gguf_checkpoint.test_a_quantised_file_is_unpacked",
     "lancet export model": "test_export.test_a_model_without_its_records",
     "lancet export model out/demo --strip-provenance --out out/demo-bare": "test_export.test_a_model_without_its_records",
     "lancet launch -n 4 --nodes 2 --node-rank 0 --master host0:29500 -- edit job.yaml": "test_docs.test_every_launcher_runs_a_job_of_init",
