@@ -4,6 +4,7 @@
 #include "lancet/deltas/gguf_adapter.h"
 #include "lancet/edit_history/edit_history.h"
 #include "lancet/export/export_job.h"
+#include "lancet/gguf/gguf_model.h"
 #include "lancet/io/files.h"
 #include "lancet/models/model_files.h"
 #include "lancet/spec/read_option.h"
@@ -20,11 +21,14 @@ bool is_there(const fs::path& path) {
   return fs::exists(path, error);
 }
 
-/// A folder whose config.json says the model's shapes. `base`: where the unedited model lay; empty: unknown.
+/// Whether the path is a model that says its shapes: a folder with config.json, or a GGUF file.
+bool describes_model(const fs::path& model) { return is_there(model / "config.json") || find_gguf(model); }
+
+/// A model that says its shapes. `base`: where the unedited model lay; empty: unknown.
 fs::path described_by(const ExportAdapterJob& job, const std::string& base) {
   if (!job.model.empty()) return job.model;
-  if (is_there(job.edited / "config.json")) return job.edited;
-  if (!base.empty() && is_there(fs::path(base) / "config.json")) return base;
+  if (describes_model(job.edited)) return job.edited;
+  if (!base.empty() && describes_model(base)) return base;
   throw ConfigError(cat(job.edited.string(), ": expected the model that was edited beside its edits or in ",
                         base.empty() ? "a place that its journal says" : base,
                         ", got none; say where it lies by --model"));

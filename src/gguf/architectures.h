@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "lancet/gguf/gguf_model.h"
 
@@ -20,7 +21,6 @@ using OrderedJson = nlohmann::ordered_json;
 struct GgufTensorRow {
   std::string_view file;
   std::string_view model;
-  GgufChange change = GgufChange::kNone;
 };
 
 enum class GgufKeyKind { kWhole, kNumber, kFlag };
@@ -36,6 +36,7 @@ struct GgufArchitecture {
   std::string_view name;  ///< general.architecture
   std::string_view model_class;
   std::string_view model_type;
+  std::string_view other_type = {};  ///< a second model type whose folders are written in the same way
   std::array<std::span<const GgufTensorRow>, 4> tensors = {};  ///< the first row that has the name counts
   std::array<std::span<const GgufKeyRow>, 3> keys = {};
   std::string_view norm_key = "rms_norm_eps";
@@ -43,10 +44,20 @@ struct GgufArchitecture {
   void (*complete)(const GgufFile& file, OrderedJson& config) = nullptr;
   bool has_turned_heads = false;  ///< rows of Q and K lie as llama.cpp turns them
   bool has_norms_plus_one = false;
+  bool is_only_read = false;  ///< folders of such models are not written as GGUF files
 };
 
 /// The file's. Throws: CheckpointError where lancet does not read it.
 const GgufArchitecture& architecture_of(const GgufFile& file);
+
+/// Returns the architecture that models of the type are written as; nullptr: there is none.
+const GgufArchitecture* find_architecture(std::string_view model_type);
+
+/// Returns what is done to the numbers of a row's tensor. `end`: ".weight" or ".bias".
+GgufChange change_of(const GgufArchitecture& architecture, const GgufTensorRow& row, std::string_view end);
+
+/// Returns what Llama 3's scaled frequencies are divided by, as llama.cpp's converter computes the tensor rope_freqs.
+std::vector<double> llama3_factors(size_t count, double theta, double factor, double original);
 
 /// Metadata's name with the architecture's before it: "llama.block_count".
 std::string own_key(const GgufFile& file, std::string_view key);

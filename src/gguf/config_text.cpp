@@ -7,6 +7,7 @@
 #include "architectures.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
+#include "small_numbers.h"
 
 namespace lancet {
 namespace {
@@ -47,19 +48,19 @@ void add_norm(const GgufFile& file, const GgufArchitecture& architecture, Ordere
       config[std::string(architecture.norm_key)] = *eps;
 }
 
-/// What Llama 3's scaled frequencies are divided by, as llama.cpp's converter computes the tensor rope_freqs.
-std::vector<double> llama3_factors(size_t count, double theta, double factor, double original) {
-  constexpr double kLow = 1, kHigh = 4;
-  std::vector<double> factors;
-  for (size_t i = 0; i < count; ++i) {
-    const double wave = 2 * std::numbers::pi * std::pow(theta, static_cast<double>(i) / static_cast<double>(count));
-    const double smooth = (original / wave - kLow) / (kHigh - kLow);
-    factors.push_back(wave < original / kHigh  ? 1
-                      : wave > original / kLow ? factor
-                                               : 1 / ((1 - smooth) / factor + smooth));
-  }
-  return factors;
+}  // namespace
+
+std::vector<float> small_numbers(const GgufFile& file, const GgufTensor& tensor) {
+  constexpr uint64_t kMost = 65'536;
+  if (tensor.type->dtype != DType::kF32 || tensor.shape.size() != 1 || tensor.bytes > kMost)
+    throw CheckpointError(cat(file.path().string(), ": tensor '", tensor.name,
+                              "': expected a short vector of F32, got another tensor: take the model's safetensors"));
+  std::vector<float> numbers(tensor.bytes / sizeof(float));
+  file.files()[tensor.file]->read(tensor.begin, std::as_writable_bytes(std::span(numbers)));
+  return numbers;
 }
+
+namespace {
 
 /// The tensor has numbers, config.json what they were computed of: published models have one original length.
 void add_llama3_rope(const GgufFile& file, const GgufTensor& tensor, double theta, OrderedJson& config) {
@@ -67,10 +68,7 @@ void add_llama3_rope(const GgufFile& file, const GgufTensor& tensor, double thet
     throw CheckpointError(cat(file.path().string(), ": tensor 'rope_freqs.weight': expected Llama 3's factors of ",
                               "frequencies, got ", got, ", which lancet does not read: take the model's safetensors"));
   };
-  constexpr uint64_t kMost = 65'536;
-  if (tensor.type->dtype != DType::kF32 || tensor.shape.size() != 1 || tensor.bytes > kMost) refuse("another tensor");
-  std::vector<float> numbers(tensor.bytes / sizeof(float));
-  file.files()[tensor.file]->read(tensor.begin, std::as_writable_bytes(std::span(numbers)));
+  const std::vector<float> numbers = small_numbers(file, tensor);
   if (std::ranges::all_of(numbers, [](float number) { return number == 1.0F; })) return;
   const double factor = static_cast<double>(std::ranges::max(numbers));
   constexpr double kNear = 1e-4;
@@ -133,6 +131,19 @@ std::string dtype_of(const GgufFile& file) {
 }
 
 }  // namespace
+
+std::vector<double> llama3_factors(size_t count, double theta, double factor, double original) {
+  constexpr double kLow = 1, kHigh = 4;
+  std::vector<double> factors;
+  for (size_t i = 0; i < count; ++i) {
+    const double wave = 2 * std::numbers::pi * std::pow(theta, static_cast<double>(i) / static_cast<double>(count));
+    const double smooth = (original / wave - kLow) / (kHigh - kLow);
+    factors.push_back(wave < original / kHigh  ? 1
+                      : wave > original / kLow ? factor
+                                               : 1 / ((1 - smooth) / factor + smooth));
+  }
+  return factors;
+}
 
 std::string config_text_of(const GgufFile& file) {
   const GgufArchitecture& architecture = architecture_of(file);

@@ -4,19 +4,10 @@
 #include <vector>
 
 #include "head_reader.h"
+#include "head_writer.h"
 
 namespace lancet {
 namespace {
-
-template <typename Number>
-void put(std::string& head, Number number) {
-  head.append(reinterpret_cast<const char*>(&number), sizeof(number));
-}
-
-void put_text(std::string& head, std::string_view text) {
-  put(head, static_cast<uint64_t>(text.size()));
-  head += text;
-}
 
 /// A name with its value, as bytes of the file.
 struct Entry {
@@ -49,16 +40,12 @@ std::vector<Entry> entries_of(const GgufFile& base) {
 void put_addition(std::string& head, const GgufAddition& addition) {
   put_text(head, addition.first);
   if (const auto* text = std::get_if<std::string>(&addition.second)) {
-    put(head, GgufValueType::kText);
+    put_number(head, GgufValueType::kText);
     put_text(head, *text);
   } else {
-    put(head, GgufValueType::kU32);
-    put(head, std::get<uint32_t>(addition.second));
+    put_number(head, GgufValueType::kU32);
+    put_number(head, std::get<uint32_t>(addition.second));
   }
-}
-
-uint64_t aligned(const GgufFile& base, uint64_t bytes) {
-  return (bytes + base.alignment() - 1) / base.alignment() * base.alignment();
 }
 
 }  // namespace
@@ -70,9 +57,9 @@ std::string gguf_head(const GgufFile& base, std::span<GgufWritten> tensors, std:
            std::ranges::any_of(additions, [&](const GgufAddition& added) { return added.first == entry.key; });
   });
   std::string head = "GGUF";
-  put(head, base.version());
-  put(head, static_cast<uint64_t>(tensors.size()));
-  put(head, static_cast<uint64_t>(entries.size() + additions.size()));
+  put_number(head, base.version());
+  put_number(head, static_cast<uint64_t>(tensors.size()));
+  put_number(head, static_cast<uint64_t>(entries.size() + additions.size()));
   for (const Entry& entry : entries) {
     std::string bytes(entry.end - entry.begin, '\0');
     base.files().front()->read(entry.begin, std::as_writable_bytes(std::span(bytes)));
@@ -82,15 +69,13 @@ std::string gguf_head(const GgufFile& base, std::span<GgufWritten> tensors, std:
   uint64_t offset = 0;
   for (GgufWritten& tensor : tensors) {
     put_text(head, tensor.base->name);
-    const std::vector<int64_t>& shape = tensor.base->shape;
-    put(head, static_cast<uint32_t>(shape.size()));
-    for (size_t i = shape.size(); i-- > 0;) put(head, static_cast<uint64_t>(shape[i]));
-    put(head, tensor.type->number);
-    put(head, offset);
+    put_shape(head, tensor.base->shape);
+    put_number(head, tensor.type->number);
+    put_number(head, offset);
     tensor.begin = offset;
-    offset = aligned(base, offset + tensor.bytes);
+    offset = aligned_to(offset + tensor.bytes, base.alignment());
   }
-  head.resize(aligned(base, head.size()), '\0');
+  head.resize(aligned_to(head.size(), base.alignment()), '\0');
   return head;
 }
 

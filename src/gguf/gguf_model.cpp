@@ -7,54 +7,20 @@
 #include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
 #include "lancet/io/file_handle.h"
+#include "number_places.h"
 
 namespace lancet {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kNumberPlace = "{}";
-
 /// Tensors that config.json says.
-constexpr std::string_view kSaidByConfig[] = {"rope_freqs.weight"};
-
-/// The number that stands in the pattern's place for one, where the rest is the name; nullopt: it is another name. A
-/// pattern without such a place is a name of number 0.
-std::optional<int64_t> number_in(std::string_view name, std::string_view pattern) {
-  const size_t at = pattern.find(kNumberPlace);
-  if (at == std::string_view::npos) return name == pattern ? std::optional<int64_t>(0) : std::nullopt;
-  const std::string_view end = pattern.substr(at + kNumberPlace.size());
-  if (name.size() <= pattern.size() - kNumberPlace.size() || !name.starts_with(pattern.substr(0, at)) ||
-      !name.ends_with(end))
-    return std::nullopt;
-  const std::string_view digits = name.substr(at, name.size() - at - end.size());
-  if (!std::ranges::all_of(digits, [](char c) { return c >= '0' && c <= '9'; })) return std::nullopt;
-  return parse_whole_number(digits);
-}
-
-/// Puts the numbers into the places for them, in turn.
-std::string numbered(std::string_view pattern, int64_t first, int64_t second) {
-  std::string name(pattern);
-  for (const int64_t number : {first, second})
-    if (const size_t at = name.find(kNumberPlace); at != std::string::npos)
-      name.replace(at, kNumberPlace.size(), std::to_string(number));
-  return name;
-}
-
-int64_t places_in(std::string_view pattern) {
-  int64_t places = 0;
-  for (size_t at = pattern.find(kNumberPlace); at != std::string_view::npos; at = pattern.find(kNumberPlace, at + 1))
-    ++places;
-  return places;
-}
+constexpr std::string_view kSaidByConfig[] = {"rope_freqs.weight", "rope_factors_long.weight",
+                                              "rope_factors_short.weight"};
 
 class WeightFinder {
  public:
-  explicit WeightFinder(const GgufFile& file)
-      : file_(file),
-        architecture_(architecture_of(file)),
-        heads_(file.whole(own_key(file, "attention.head_count")).value_or(0)),
-        kv_heads_(file.whole(own_key(file, "attention.head_count_kv")).value_or(heads_)) {}
+  explicit WeightFinder(const GgufFile& file) : file_(file), architecture_(architecture_of(file)) {}
 
   void add(const GgufTensor& tensor, std::vector<GgufWeight>& weights) const {
     const size_t dot = tensor.name.rfind('.');
@@ -63,8 +29,8 @@ class WeightFinder {
     if (end == ".weight" || end == ".bias")
       for (const auto& rows : architecture_.tensors)
         for (const GgufTensorRow& row : rows)
-          if (const std::optional<int64_t> layer = number_in(name, row.file))
-            return add_parts(tensor, row, *layer, end, weights);
+          if (const auto numbers = numbers_in(name, row.file))
+            return add_parts(tensor, row, numbers->front(), end, weights);
     throw CheckpointError(cat(file_.path().string(), ": tensor '", printable(tensor.name),
                               "': expected tensors that a model of the architecture ", architecture_.name,
                               " has, got this one, which lancet does not know: take the model's safetensors"));
@@ -79,7 +45,7 @@ class WeightFinder {
                                 "': expected a part for each expert, got ", shape_text(tensor.shape)));
     const int64_t parts = is_of_experts ? tensor.shape.front() : 1;
     for (int64_t part = 0; part < parts; ++part) {
-      GgufWeight weight{.name = cat(numbered(row.model, layer, part), end), .tensor = &tensor};
+      GgufWeight weight{.name = cat(numbered(row.model, {layer, part}), end), .tensor = &tensor};
       if (is_of_experts) weight.expert = part;
       set_change(row, weight);
       weights.push_back(std::move(weight));
@@ -87,22 +53,19 @@ class WeightFinder {
   }
 
   void set_change(const GgufTensorRow& row, GgufWeight& weight) const {
-    const bool is_query = row.file.ends_with(".attn_q"), is_key = row.file.ends_with(".attn_k");
-    if (architecture_.has_turned_heads && (is_query || is_key)) {
-      weight.change = is_query ? GgufChange::kHeadRows : GgufChange::kKvHeadRows;
-      weight.heads = is_query ? heads_ : kv_heads_;
-      const int64_t rows = weight.tensor->shape.front();
-      if (weight.heads < 1 || rows % (2 * weight.heads) != 0)
-        throw CheckpointError(cat(file_.path().string(), ": tensor '", printable(weight.tensor->name), "': expected ",
-                                  weight.heads, " heads of an even number of rows, got ", rows, " rows"));
-    }
-    const bool is_norm = row.file.ends_with("_norm") && weight.name.ends_with(".weight");
-    if (architecture_.has_norms_plus_one && is_norm) weight.change = GgufChange::kLessOne;
+    weight.change = change_of(architecture_, row, std::string_view(weight.name).substr(weight.name.rfind('.')));
+    if (weight.change != GgufChange::kHeadRows && weight.change != GgufChange::kKvHeadRows) return;
+    weight.heads = file_.whole(own_key(file_, "attention.head_count")).value_or(0);
+    if (weight.change == GgufChange::kKvHeadRows)
+      weight.heads = file_.whole(own_key(file_, "attention.head_count_kv")).value_or(weight.heads);
+    const int64_t rows = weight.tensor->shape.front();
+    if (weight.heads < 1 || rows % (2 * weight.heads) != 0)
+      throw CheckpointError(cat(file_.path().string(), ": tensor '", printable(weight.tensor->name), "': expected ",
+                                weight.heads, " heads of an even number of rows, got ", rows, " rows"));
   }
 
   const GgufFile& file_;
   const GgufArchitecture& architecture_;
-  int64_t heads_, kv_heads_;
 };
 
 }  // namespace
@@ -112,6 +75,8 @@ std::vector<int64_t> GgufWeight::shape() const {
   if (expert >= 0) shape.erase(shape.begin());
   // transformers has the gate of a shared expert as a matrix of one row, llama.cpp as a vector
   if (name.ends_with(".shared_expert_gate.weight") && shape.size() == 1) shape.insert(shape.begin(), 1);
+  // and the taps of a short convolution with a dimension of one channel for each group
+  if (name.ends_with(".conv.conv.weight") && shape.size() == 2) shape.insert(shape.begin() + 1, 1);
   return shape;
 }
 

@@ -45,9 +45,13 @@ constexpr PreTokenizer kPreTokenizers[] = {
 
 }  // namespace
 
-const PreTokenizer* find_pre_tokenizer(std::string_view name) {
-  const auto* found = std::ranges::find(kPreTokenizers, name, &PreTokenizer::name);
+const PreTokenizer* find_pre_tokenizer_if(const std::function<bool(const PreTokenizer&)>& is_it) {
+  const auto* found = std::ranges::find_if(kPreTokenizers, is_it);
   return found == std::end(kPreTokenizers) ? nullptr : found;
+}
+
+const PreTokenizer* find_pre_tokenizer(std::string_view name) {
+  return find_pre_tokenizer_if([&](const PreTokenizer& each) { return each.name == name; });
 }
 
 std::string pre_tokenizer_names() {

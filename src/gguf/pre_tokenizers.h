@@ -3,6 +3,7 @@
 // Sources: llama.cpp, src/llama-vocab.cpp; the published tokenizer.json of the models.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -17,6 +18,9 @@ struct PreTokenizer {
   bool ignores_merges = false;    ///< a word that is a piece is taken whole
   bool adds_bos = false;          ///< where the file does not say it
 };
+
+/// Returns the first one for which `is_it` holds; nullptr: there is none.
+const PreTokenizer* find_pre_tokenizer_if(const std::function<bool(const PreTokenizer&)>& is_it);
 
 /// nullptr: it is not known.
 const PreTokenizer* find_pre_tokenizer(std::string_view name);

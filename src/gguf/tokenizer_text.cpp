@@ -2,26 +2,17 @@
 // Sources: llama.cpp, src/llama-vocab.cpp (which tokens are added, how SentencePiece's pieces are merged);
 // transformers, convert_slow_tokenizer.py (merges of pieces that have scores).
 #include <algorithm>
-#include <cmath>
-#include <numeric>
 #include <unordered_map>
 
 #include "architectures.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
+#include "piece_merges.h"
 #include "pre_tokenizers.h"
 
 namespace lancet {
 namespace {
-
-constexpr int64_t kUnknownToken = 2, kControlToken = 3, kUserToken = 4;  // tokenizer.ggml.token_type
-constexpr size_t kLongestPiece = 1000;                                   // bytes; each of its cuts is looked at
-
-struct GgufTokens {
-  std::vector<std::string> texts;
-  std::vector<double> types;
-};
 
 GgufTokens tokens_of(const GgufFile& file) {
   constexpr std::string_view kTokens = "tokenizer.ggml.tokens", kTypes = "tokenizer.ggml.token_type";
@@ -154,46 +145,12 @@ void put_byte_level(const GgufFile& file, const PreTokenizer& pre, const GgufTok
 
 // ---- SentencePiece's pieces with scores
 
-struct ScoredMerge {
-  size_t left = 0, right = 0;  ///< ids
-  double score = 0;            ///< of what they become
-  int64_t left_size = 0, right_size = 0;
-};
-
-/// All pairs of pieces that are a piece together: first those of the highest score, which SentencePiece merges first.
-std::vector<ScoredMerge> merges_of(const GgufFile& file, const GgufTokens& tokens) {
+std::vector<ScoredMerge> scored_merges_of(const GgufFile& file, const GgufTokens& tokens) {
   constexpr std::string_view kScores = "tokenizer.ggml.scores";
   const std::vector<double> scores = file.numbers(kScores);
   if (scores.size() != tokens.texts.size())
     file.refuse(kScores, cat("a score for each of ", tokens.texts.size(), " tokens"), cat(scores.size()));
-  std::unordered_map<std::string_view, size_t> ids;
-  for (size_t id = 0; id < tokens.texts.size(); ++id) ids.emplace(tokens.texts[id], id);
-  std::vector<ScoredMerge> merges, own;
-  for (size_t id = 0; id < tokens.texts.size(); ++id) {
-    const std::string_view text = tokens.texts[id];
-    const auto type = static_cast<int64_t>(tokens.types[id]);
-    if (type == kControlToken || type == kUnknownToken) continue;
-    if (!std::isfinite(scores[id])) file.refuse(kScores, "finite numbers", cat(scores[id]));
-    if (text.size() > kLongestPiece)
-      file.refuse("tokenizer.ggml.tokens", cat("pieces of at most ", kLongestPiece, " bytes"),
-                  cat("one of ", text.size()));
-    own.clear();
-    const int64_t size = std::ranges::count_if(text, begins_character);
-    int64_t before = 0;
-    for (size_t cut = 1; cut < text.size(); ++cut) {
-      if (!begins_character(text[cut])) continue;
-      ++before;
-      const auto left = ids.find(text.substr(0, cut)), right = ids.find(text.substr(cut));
-      if (left != ids.end() && right != ids.end())
-        own.push_back({left->second, right->second, scores[id], before, size - before});
-    }
-    std::ranges::sort(own, {}, [](const ScoredMerge& merge) { return std::pair(merge.left, merge.right); });
-    merges.insert(merges.end(), own.begin(), own.end());
-  }
-  std::ranges::stable_sort(merges, [](const ScoredMerge& a, const ScoredMerge& b) {
-    return std::tie(a.score, a.left_size, a.right_size) > std::tie(b.score, b.left_size, b.right_size);
-  });
-  return merges;
+  return merges_of(tokens, scores, [&](auto key, auto expected, auto got) { file.refuse(key, expected, got); });
 }
 
 void put_sentence_pieces(const GgufFile& file, const GgufTokens& tokens, std::string& json) {
@@ -218,7 +175,7 @@ void put_sentence_pieces(const GgufFile& file, const GgufTokens& tokens, std::st
   put_vocabulary(tokens, json);
   json += ",\"merges\":[";
   bool first = true;
-  for (const ScoredMerge& merge : merges_of(file, tokens)) {
+  for (const ScoredMerge& merge : scored_merges_of(file, tokens)) {
     json += first ? "[" : ",[";
     put_quoted(json, tokens.texts[merge.left]);
     json += ',';

@@ -4,6 +4,7 @@
 
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
+#include "lancet/text/chat_template_text.h"
 #include "lancet/tokenizer_files/json_node.h"
 #include "lancet/tokenizer_files/tokenizer_config.h"
 
@@ -42,6 +43,11 @@ std::optional<ChatTemplateText> find_chat_source(const std::filesystem::path& fo
   for (const JsonNode& item : value.items())
     if (item.at("name").text() == "default") return ChatTemplateText{item.at("template").text(), config};
   value.fail("expected one that is named \"default\"");
+}
+
+std::optional<std::string> chat_template_text(const std::filesystem::path& folder) {
+  const std::optional<ChatTemplateText> found = find_chat_source(folder);
+  return found ? std::optional(found->jinja) : std::nullopt;
 }
 
 JinjaDataMap chat_tokens(const std::filesystem::path& folder) {

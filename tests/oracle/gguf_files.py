@@ -307,6 +307,11 @@ EXPERTS = {"mlp.gate": "ffn_gate_inp", "block_sparse_moe.gate": "ffn_gate_inp", 
 EXPERTS |= {f"mlp.shared_expert.{x}_proj": f"ffn_{x}_shexp" for x in ("gate", "up", "down")}
 OF_EXPERT = {"gate_proj": "gate", "up_proj": "up", "down_proj": "down", "w1": "gate", "w3": "up", "w2": "down"}
 OUTSIDE = {"model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output"}
+OUTSIDE |= {"model.final_layernorm": "output_norm", "model.embedding_norm": "token_embd_norm"}
+PHI = {"self_attn.dense": "attn_output", "mlp.fc1": "ffn_up", "mlp.fc2": "ffn_down"}
+LFM2 = {"operator_norm": "attn_norm", "self_attn.q_layernorm": "attn_q_norm", "self_attn.k_layernorm": "attn_k_norm", "ffn_norm": "ffn_norm"}
+LFM2 |= {"self_attn.out_proj": "attn_output", "feed_forward.w1": "ffn_gate", "feed_forward.w2": "ffn_down", "feed_forward.w3": "ffn_up"}
+LFM2 |= {f"conv.{x}": f"shortconv.{x}" for x in ("conv", "in_proj", "out_proj")}
 
 # config.json's model_type: the architecture, and the names that differ
 ARCHITECTURES = {
@@ -314,7 +319,7 @@ ARCHITECTURES = {
     "qwen2": ("qwen2", {}), "qwen3": ("qwen3", {}), "qwen2_moe": ("qwen2moe", EXPERTS), "qwen3_moe": ("qwen3moe", EXPERTS), "gemma": ("gemma", {}),
     "gemma2": ("gemma2", SANDWICH), "gemma3_text": ("gemma3", SANDWICH), "olmo2": ("olmo2", SANDWICH), "exaone4": ("exaone4", SANDWICH),
     "phi3": ("phi3", {}), "glm4": ("glm4", GLM4), "cohere": ("command-r", {}), "cohere2": ("cohere2", {}), "starcoder2": ("starcoder2", {}),
-    "stablelm": ("stablelm", {}), "nemotron": ("nemotron", {}),
+    "stablelm": ("stablelm", {}), "nemotron": ("nemotron", {}), "phi": ("phi2", PHI), "lfm2": ("lfm2", LFM2),
 }
 KEYS = {
     "num_hidden_layers": "block_count", "hidden_size": "embedding_length", "intermediate_size": "feed_forward_length",
@@ -325,7 +330,7 @@ KEYS = {
     "moe_intermediate_size": "expert_feed_forward_length", "shared_expert_intermediate_size": "expert_shared_feed_forward_length",
     "attn_logit_softcapping": "attn_logit_softcapping", "final_logit_softcapping": "final_logit_softcapping", "logit_scale": "logit_scale",
     "embedding_multiplier": "embedding_scale", "residual_multiplier": "residual_scale", "attention_multiplier": "attention.scale",
-    "logits_scaling": "logit_scale", "use_parallel_residual": "use_parallel_residual",
+    "logits_scaling": "logit_scale", "use_parallel_residual": "use_parallel_residual", "conv_L_cache": "shortconv.l_cache",
 }
 FLOATS = {"rms_norm_eps", "layer_norm_eps", "norm_eps", "norm_epsilon", "logit_scale", "embedding_multiplier", "residual_multiplier"}
 FLOATS |= {"attention_multiplier", "logits_scaling", "attn_logit_softcapping", "final_logit_softcapping"}
@@ -347,6 +352,17 @@ def llama3_factors(rope, size):
     return torch.tensor(factors, dtype=torch.float32)
 
 
+def add_lfm2(config, metadata):
+    """Heads of keys by layer, and the MLP's size as it is in the end."""
+    ffn = config["intermediate_size"]
+    if config.get("block_auto_adjust_ff_dim", True):
+        ffn = int(config.get("block_ffn_dim_multiplier", 1.0) * int(2 * ffn / 3))
+        ffn = -(-ffn // config["block_multiple_of"]) * config["block_multiple_of"]
+    heads = [config["num_key_value_heads"] if kind == "full_attention" else 0 for kind in config["layer_types"]]
+    metadata |= {"lfm2.feed_forward_length": ffn, "lfm2.attention.head_count_kv": heads}
+    metadata["lfm2.attention.layer_norm_rms_epsilon"] = metadata.pop("lfm2.attention.layer_norm_epsilon")
+
+
 def metadata_of(config):
     name = ARCHITECTURES[config["model_type"]][0]
     metadata = {"general.architecture": name, "general.name": "test"}
@@ -361,6 +377,12 @@ def metadata_of(config):
     metadata |= {f"tokenizer.ggml.{key}_id": config[key + "_id"] for key in ("bos_token", "eos_token") if config.get(key + "_id") is not None}
     if rope.get("rope_type") == "linear":
         metadata |= {f"{name}.rope.scaling.type": "linear", f"{name}.rope.scaling.factor": float(rope["factor"])}
+    if rope.get("rope_type") == "longrope":
+        original = config["original_max_position_embeddings"]
+        growth = 1 + np.log(config["max_position_embeddings"] / original) / np.log(original)
+        metadata |= {f"{name}.rope.scaling.original_context_length": original, f"{name}.rope.scaling.attn_factor": float(np.sqrt(growth))}
+    if name == "lfm2":
+        add_lfm2(config, metadata)
     return metadata, rope, head
 
 
@@ -382,6 +404,7 @@ def tensors_of(config, weights):
             continue
         if ARCHITECTURES[config["model_type"]][0] in ("llama", "granite", "smollm3") and inner in ("self_attn.q_proj", "self_attn.k_proj"):
             tensor = turned(tensor, config["num_attention_heads" if "q_proj" in inner else "num_key_value_heads"])
+        tensor = tensor.squeeze(1) if inner == "conv.conv" else tensor
         tensors[f"blk.{layer}.{names[inner]}.{end}"] = tensor.flatten() if "shared_expert_gate" in inner else tensor
     return tensors | {name: torch.stack([parts[i] for i in range(len(parts))]) for name, parts in experts.items()}
 
@@ -391,10 +414,12 @@ def from_checkpoint(folder, path, kind="F32"):
     config = json.loads((Path(folder) / "config.json").read_text())
     metadata, rope, head = metadata_of(config)
     tensors = tensors_of(config, load_file(Path(folder) / "model.safetensors"))
-    if config.get("tie_word_embeddings", config["model_type"].startswith(("gemma", "cohere"))):
+    if config.get("tie_word_embeddings", config["model_type"].startswith(("gemma", "cohere", "lfm2"))):
         tensors.pop("output.weight", None)
     if rope.get("rope_type") == "llama3":
         tensors["rope_freqs.weight"] = llama3_factors(rope, head)
+    for length in ("long", "short") if rope.get("rope_type") == "longrope" else ():
+        tensors[f"rope_factors_{length}.weight"] = torch.tensor(rope[f"{length}_factor"], dtype=torch.float32)
     written = {}
     for name, tensor in tensors.items():
         own = kind if tensor.dim() > 1 else "F32"

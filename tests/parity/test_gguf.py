@@ -23,6 +23,7 @@ NAME = "model.layers.0.mlp.down_proj.weight"
 # what tests/fixtures/families and family_checkpoints.py have of the architectures
 FAMILIES = ["llama3_rope", "mistral_window", "mixtral", "qwen2", "qwen3", "qwen3_moe", "gemma", "gemma2", "gemma3", "olmo2", "stablelm"]
 FAMILIES += ["granite", "smollm3", "qwen2_moe_everywhere", "glm4", "cohere", "cohere2", "starcoder2", "exaone4", "exaone4_no_window", "nemotron"]
+FAMILIES += ["phi3", "phi3_longrope", "phi", "lfm2"]
 # what a GGUF file does not say of a checkpoint, or llama.cpp computes otherwise
 UNSAID = {
     "mistral_window": dict(sliding_window=None),

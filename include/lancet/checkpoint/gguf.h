@@ -5,16 +5,11 @@
 
 #include <filesystem>
 #include <span>
-#include <string>
-#include <utility>
-#include <variant>
 
 #include "lancet/checkpoint/safetensors.h"
+#include "lancet/gguf/gguf_writing.h"
 
 namespace lancet {
-
-using GgufValue = std::variant<std::string, float, uint32_t>;
-using GgufEntry = std::pair<std::string, GgufValue>;
 
 /// Metadata and tensors in the order given; each tensor's bytes begin at a multiple of 32 from the first. Dimensions
 /// are those of TensorSource, the last one's numbers beside each other; the file has them in the other order. The file

@@ -1,0 +1,131 @@
+#include "folder_metadata.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "lancet/core/error.h"
+#include "lancet/core/strict_json.h"
+#include "lancet/core/strings.h"
+#include "lancet/io/file_handle.h"
+#include "lancet/io/files.h"
+#include "lancet/text/chat_template_text.h"
+
+namespace lancet {
+namespace {
+
+using ConfigJson = nlohmann::json;
+
+std::string config_place(const ModelFiles& files) { return (files.checkpoint.folder() / "config.json").string(); }
+
+/// The keys of the language model: those nested in a multi-modal one's, if there are such.
+ConfigJson config_of_language_model(const ModelFiles& files) {
+  ConfigJson json = parse_json_object(files.checkpoint.config_text());
+  const std::string nested(files.config.family->nested_under);
+  if (nested.empty() || !json.contains(nested) || !json[nested].is_object()) return json;
+  ConfigJson keys = json[nested];
+  for (const auto& [key, value] : json.items())
+    if (key != nested && !keys.contains(key)) keys[key] = value;
+  return keys;
+}
+
+/// All numbers of config.json, and those that it leaves to the class's defaults.
+ConfigNumbers numbers_of(const ConfigJson& json, const ModelConfig& config) {
+  ConfigNumbers numbers;
+  for (const auto& [key, value] : json.items())
+    if (value.is_boolean())
+      numbers[key] = value.get<bool>() ? 1 : 0;
+    else if (value.is_number())
+      numbers[key] = value.get<double>();
+  const std::pair<const char*, int64_t> sizes[] = {
+      {"num_hidden_layers", config.n_layers},     {"hidden_size", config.d_model},
+      {"intermediate_size", config.d_ffn},        {"num_attention_heads", config.n_heads},
+      {"num_key_value_heads", config.n_kv_heads}, {"max_position_embeddings", config.max_positions},
+      {"vocab_size", config.vocab_size}};
+  for (const auto& [key, size] : sizes) numbers.try_emplace(key, static_cast<double>(size));
+  for (const char* key : {"rms_norm_eps", "layer_norm_eps", "norm_eps", "norm_epsilon"})
+    numbers.try_emplace(key, config.norm_eps);
+  if (config.head_dim * config.n_heads != config.d_model)
+    numbers.try_emplace("head_dim", static_cast<double>(config.head_dim));
+  numbers.try_emplace("logit_scale", config.logits_scale);
+  if (config.attention_cap > 0) numbers.try_emplace("attn_logit_softcapping", config.attention_cap);
+  if (config.logits_cap > 0) numbers.try_emplace("final_logit_softcapping", config.logits_cap);
+  if (std::ranges::count(config.windowed, true) > 0)
+    numbers.try_emplace("sliding_window", static_cast<double>(config.window));
+  else
+    numbers.erase("sliding_window");  // a key that no layer follows
+  return numbers;
+}
+
+}  // namespace
+
+GgufLayout layout_of(const ModelFiles& files) {
+  const ConfigJson json = config_of_language_model(files);
+  const auto type = json.find("model_type");
+  const bool is_text = type != json.end() && type->is_string();
+  return {is_text ? type->get<std::string>() : std::string(files.config.family->model_types.front()),
+          numbers_of(json, files.config), config_place(files)};
+}
+
+GgufRope rope_of(const ModelFiles& files) {
+  const RopeConfig& rope = files.config.rope;
+  GgufRope made{
+      .dim = rope.dim, .theta = rope.theta, .factor = rope.factor, .original_positions = rope.original_max_positions};
+  if (files.config.window_rope) made.window_theta = files.config.window_rope->theta;
+  switch (rope.scaling) {
+    case RopeConfig::Scaling::kNone:
+      break;
+    case RopeConfig::Scaling::kLinear:
+      made.scaling = "linear";
+      break;
+    case RopeConfig::Scaling::kYarn:
+      made.scaling = "yarn";
+      break;
+    case RopeConfig::Scaling::kLlama3:
+      made.scaling = "llama3";
+      break;
+    case RopeConfig::Scaling::kLongRope:
+      made.scaling = "longrope";
+      made.short_factors.assign(rope.short_factors.begin(), rope.short_factors.end());
+      made.long_factors.assign(rope.long_factors.begin(), rope.long_factors.end());
+      made.amplitude = rope.amplitude;
+      break;
+    case RopeConfig::Scaling::kDynamic:
+      throw CheckpointError(cat(config_place(files),
+                                ": rope_scaling: expected linear, yarn, llama3 or longrope, got dynamic: a GGUF file ",
+                                "cannot say it"));
+  }
+  return made;
+}
+
+FolderTokenizer tokenizer_of(const ModelFiles& files) {
+  const std::filesystem::path& folder = files.checkpoint.folder();
+  const std::filesystem::path file = folder / "tokenizer.json";
+  if (!has_entry(file))
+    throw CheckpointError(
+        cat(file.string(), ": expected the tokenizer in this form, got none: transformers writes it: ",
+            "AutoTokenizer.from_pretrained('", folder.string(), "').save_pretrained('", folder.string(), "')"));
+  const Tokenizer& tokenizer = *files.tokenizer;
+  FolderTokenizer made{.json = read_text_file(file, "tokenizer"),
+                       .where = file.string(),
+                       .rows = files.config.vocab_size,
+                       .bos = tokenizer.bos_id(),
+                       .eos = tokenizer.eos_id(),
+                       .chat_template = chat_template_text(folder)};
+  std::vector<TokenId> around = tokenizer.ids("");
+  made.adds_bos = tokenizer.adds_bos();
+  if (made.adds_bos) around.erase(around.begin());
+  made.adds_eos = !around.empty() && made.eos == around.back();
+  if (around.size() > (made.adds_eos ? 1 : 0))
+    throw CheckpointError(cat(file.string(), ": post_processor: expected BOS before a text, EOS after it, or neither, ",
+                              "got others: a GGUF file cannot say it"));
+  std::vector<int64_t> ends = files.config.eos_ids;
+  if (!ends.empty() && std::ranges::find(ends, made.eos) == ends.end()) made.eos = ends.front();
+  for (const int64_t id : ends)
+    if (id != made.eos && std::ranges::count(made.more_ends, id) == 0) made.more_ends.push_back(id);
+  const ConfigJson json = config_of_language_model(files);
+  if (const auto pad = json.find("pad_token_id"); pad != json.end() && pad->is_number_integer() && *pad >= 0)
+    made.pad = pad->get<int64_t>();
+  return made;
+}
+
+}  // namespace lancet
