@@ -153,6 +153,10 @@ void refuse_folder(const fs::path& folder) {
            cat("an adapter of PEFT's; lancet apply ", folder.string(), " --to MODEL --out DIR makes the model of it"));
   if (const std::string name = name_ending(names, ".gguf"); !name.empty())
     refuse(folder, "a model folder", cat("a folder with ", gguf_text(folder / name)));
+  const fs::path named = (folder / "").lexically_normal().parent_path();
+  if (const fs::path model = fs::path(named).replace_extension();
+      named.extension() == ".edits" && kind_of(model) == FileKind::kGguf)
+    refuse(folder, "a model folder", cat("the edits of ", model.string(), ": name that file"));
   if (has(names, "blobs") && has(names, "manifests"))
     refuse(folder, "a model folder",
            "Ollama's store: name the file of one model, a GGUF, which the line FROM of ollama show MODEL --modelfile "

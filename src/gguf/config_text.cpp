@@ -43,9 +43,11 @@ void add_key(const GgufFile& file, const GgufKeyRow& row, OrderedJson& config) {
 }
 
 void add_norm(const GgufFile& file, const GgufArchitecture& architecture, OrderedJson& config) {
+  const std::string norm_key(architecture.norm_key);
   for (const char* name : {"attention.layer_norm_rms_epsilon", "attention.layer_norm_epsilon"})
-    if (const std::optional<double> eps = file.number(own_key(file, name)))
-      config[std::string(architecture.norm_key)] = *eps;
+    if (const std::optional<double> eps = file.number(own_key(file, name))) config[norm_key] = *eps;
+  if (!config.contains(norm_key))
+    file.refuse(own_key(file, "attention.layer_norm_rms_epsilon"), "the norms' epsilon", "none");
 }
 
 }  // namespace
@@ -165,6 +167,7 @@ std::string config_text_of(const GgufFile& file) {
   add_tokens(file, config);
   add_rope(file, config);
   if (architecture.complete != nullptr) architecture.complete(file, config);
+  refuse_unread_numbers(file, architecture, config);
   if (std::ranges::any_of(file.tensors(), [](const GgufTensor& tensor) { return !tensor.type->is_plain(); }))
     config["quantization_config"] = {{"quant_method", "gguf"}};
   return config.dump(2) + "\n";

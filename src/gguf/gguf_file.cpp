@@ -306,10 +306,18 @@ double take_number(HeadReader& head, GgufValueType type) {
 
 }  // namespace
 
+namespace {
+
+/// A list of metadata has one element for each token, merge or layer. Published vocabularies have up to 262,144 tokens.
+constexpr uint64_t kMostElements = uint64_t{1} << 22;
+
+}  // namespace
+
 std::vector<double> GgufFile::numbers(std::string_view key) const {
   const GgufPlace* place = find(key);
   if (place == nullptr) return {};
   if (place->type == GgufValueType::kText) refuse(key, "numbers", "a text");
+  if (place->count > kMostElements) refuse(key, cat("at most ", kMostElements, " numbers"), cat(place->count));
   HeadReader head(*files_.front(), place->begin);
   std::vector<double> numbers;
   for (uint64_t i = 0; i < place->count; ++i) numbers.push_back(take_number(head, place->type));
@@ -320,6 +328,7 @@ std::vector<std::string> GgufFile::texts(std::string_view key) const {
   const GgufPlace* place = find(key);
   if (place == nullptr) return {};
   if (place->type != GgufValueType::kText) refuse(key, "texts", "numbers");
+  if (place->count > kMostElements) refuse(key, cat("at most ", kMostElements, " texts"), cat(place->count));
   HeadReader head(*files_.front(), place->begin);
   std::vector<std::string> texts;
   for (uint64_t i = 0; i < place->count; ++i) texts.push_back(head.take_text(kLongestGgufText));
@@ -339,7 +348,9 @@ std::optional<double> GgufFile::number(std::string_view key) const {
   const GgufPlace* place = find(key);
   if (place == nullptr) return std::nullopt;
   if (place->count != 1) refuse(key, "a number", cat("a list of ", place->count));
-  return numbers(key).front();
+  const double value = numbers(key).front();
+  if (!std::isfinite(value)) refuse(key, "a finite number", cat(value));
+  return value;
 }
 
 std::optional<int64_t> GgufFile::whole(std::string_view key) const {

@@ -15,6 +15,8 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Tensors that config.json says.
+constexpr int64_t kMostExperts = 4096;
+
 constexpr std::string_view kSaidByConfig[] = {"rope_freqs.weight", "rope_factors_long.weight",
                                               "rope_factors_short.weight"};
 
@@ -44,6 +46,12 @@ class WeightFinder {
       throw CheckpointError(cat(file_.path().string(), ": tensor '", printable(tensor.name),
                                 "': expected a part for each expert, got ", shape_text(tensor.shape)));
     const int64_t parts = is_of_experts ? tensor.shape.front() : 1;
+    if (const std::string key = own_key(file_, "expert_count"); is_of_experts && parts != file_.whole(key))
+      file_.refuse(key, cat("the number of experts that the tensor '", printable(tensor.name), "' has, ", parts),
+                   "another number, or none");
+    if (parts > kMostExperts)
+      throw CheckpointError(cat(file_.path().string(), ": tensor '", printable(tensor.name), "': expected at most ",
+                                kMostExperts, " experts, got ", parts));
     for (int64_t part = 0; part < parts; ++part) {
       GgufWeight weight{.name = cat(numbered(row.model, {layer, part}), end), .tensor = &tensor};
       if (is_of_experts) weight.expert = part;

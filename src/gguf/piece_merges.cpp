@@ -13,6 +13,8 @@ namespace lancet {
 namespace {
 
 constexpr size_t kLongestPiece = 1000;  // bytes; each of its cuts is looked at
+/// Bytes of all merges as text. Those of Gemma, with 262,144 pieces, take about 4 MB.
+constexpr size_t kMostMergedBytes = size_t{1} << 26;
 
 }  // namespace
 
@@ -21,6 +23,7 @@ std::vector<ScoredMerge> merges_of(const GgufTokens& tokens, const std::vector<d
   std::unordered_map<std::string_view, size_t> ids;
   for (size_t id = 0; id < tokens.texts.size(); ++id) ids.emplace(tokens.texts[id], id);
   std::vector<ScoredMerge> merges, own;
+  size_t merged_bytes = 0;
   for (size_t id = 0; id < tokens.texts.size(); ++id) {
     const std::string_view text = tokens.texts[id];
     const auto type = static_cast<int64_t>(tokens.types[id]);
@@ -38,6 +41,9 @@ std::vector<ScoredMerge> merges_of(const GgufTokens& tokens, const std::vector<d
       if (left != ids.end() && right != ids.end())
         own.push_back({left->second, right->second, scores[id], before, size - before});
     }
+    merged_bytes += own.size() * text.size();
+    if (merged_bytes > kMostMergedBytes)
+      refuse("tokenizer.ggml.tokens", cat("pieces whose merges have at most ", kMostMergedBytes, " bytes"), "more");
     std::ranges::sort(own, {}, [](const ScoredMerge& merge) { return std::pair(merge.left, merge.right); });
     merges.insert(merges.end(), own.begin(), own.end());
   }

@@ -2,6 +2,7 @@
 // Sources: llama.cpp, src/llama-vocab.cpp (which tokens are added, how SentencePiece's pieces are merged);
 // transformers, convert_slow_tokenizer.py (merges of pieces that have scores).
 #include <algorithm>
+#include <cmath>
 #include <unordered_map>
 
 #include "architectures.h"
@@ -21,6 +22,9 @@ GgufTokens tokens_of(const GgufFile& file) {
   if (tokens.types.empty()) tokens.types.assign(tokens.texts.size(), 1);
   if (tokens.types.size() != tokens.texts.size())
     file.refuse(kTypes, cat("a type for each of ", tokens.texts.size(), " tokens"), cat(tokens.types.size()));
+  for (const double type : tokens.types)
+    if (!(type >= 0 && type <= kByteToken) || std::floor(type) != type)
+      file.refuse(kTypes, cat("whole numbers from 0 to ", kByteToken), cat(type));
   for (const std::string& text : tokens.texts)
     if (first_invalid_utf8(text)) file.refuse(kTokens, "tokens in UTF-8", "one of other bytes");
   return tokens;

@@ -31,11 +31,17 @@ std::string head_hash(const ModelFiles& files) {
   return hash.hex();
 }
 
+/// Returns the text of a file beside the weights, which of a GGUF file is made of its metadata. Empty: there is none.
+std::string side_text(const Checkpoint& checkpoint, std::string_view name) {
+  for (const std::shared_ptr<const MappedFile>& file : checkpoint.side_files())
+    if (file->path().filename().string() == name) return file->text();
+  return {};
+}
+
 std::string tokenizer_text(const ModelFiles& files) {
-  const std::filesystem::path folder = files.checkpoint.folder();
   for (const char* name : {"tokenizer.json", "tokenizer.model"})
-    if (std::filesystem::exists(folder / name)) return read_text_file(folder / name, "tokenizer");
-  return read_text_file(folder / "vocab.json", "tokenizer") + read_text_file(folder / "merges.txt", "tokenizer");
+    if (std::string text = side_text(files.checkpoint, name); !text.empty()) return text;
+  return side_text(files.checkpoint, "vocab.json") + side_text(files.checkpoint, "merges.txt");
 }
 
 /// Throws if the two models cannot be compared: questions are token ids, so both models must have the same tokens.

@@ -62,7 +62,9 @@ def test_a_file_generates_what_its_folder_generates(demo):
 
 def test_inspect_says_what_is_in_it(demo):
     text = run_ok(lancet("inspect", demo["Q8_0"])).stdout
-    assert "Llama" in text and "gguf" in text
+    assert "Llama" in text and "gguf" in text and "Q8_0 (" in text and "F32 (" in text
+    described = json.loads(run_ok(lancet("inspect", demo["Q8_0"], "--json")).stdout)
+    assert described["shards"] == 1 and set(described["gguf_types"]) == {"BF16", "F32", "Q8_0"}
 
 
 def test_an_edit_changes_its_matrices_alone(demo, edited):
@@ -187,3 +189,30 @@ def test_a_file_name_needs_a_model_that_is_a_file(demo, tmp_path):
     result = edit(demo["Q8_0"], tmp_path / "edited.gguf", format="adapter")
     assert result.returncode == 2 and "name a folder" in result.stderr
     assert [path for path in tmp_path.iterdir() if path.suffix != ".yaml"] == []
+
+
+def test_the_folder_beside_a_file_is_no_model(edited_file):
+    result = lancet("generate", "--model", f"{edited_file}.edits", "--prompt", PROMPT)
+    assert result.returncode == 3 and f"the edits of {edited_file}: name that file" in result.stderr
+
+
+def test_an_edited_file_is_compared_with_its_base(edited_file, demo, tmp_path):
+    facts = json.loads((DATA / "requests" / "demo.json").read_text())[:3]
+    (tmp_path / "facts.json").write_text(json.dumps(facts))
+    result = run_ok(lancet("eval", "--model", edited_file, "--requests", tmp_path / "facts.json", "--baseline", demo["Q8_0"], "--json"))
+    assert '"baseline"' in result.stdout
+
+
+def test_undo_of_everything_says_what_to_take(edited_file, demo):
+    result = lancet("undo", edited_file, "--last", "1")
+    assert result.returncode == 2 and f"{demo['Q8_0']}: take that model, or choose some of the edits" in result.stderr
+
+
+def test_undo_leaves_a_file_alone_that_is_not_the_outputs(demo, tmp_path):
+    run_ok(edit(demo["Q8_0"], tmp_path / "edited.gguf"))
+    other = bytearray((tmp_path / "edited.gguf").read_bytes())
+    other[-300:-250] = bytes(50)
+    (tmp_path / "edited.gguf").write_bytes(other)
+    result = lancet("undo", tmp_path / "edited.gguf", "--edits", "1885")
+    assert result.returncode == 2 and "is not the file that" in result.stderr
+    assert (tmp_path / "edited.gguf").read_bytes() == other

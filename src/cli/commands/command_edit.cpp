@@ -120,8 +120,8 @@ std::string moved_weights_text(const EditReport& report) {
 std::string hand_over_text(const EditReport& report, const JobConfig& job) {
   if (!report.unmet.empty() || count_successes(report).none()) return {};
   const std::string folder = (job.output->place.folder / kEditsFolder).string();
-  return cat("  to pass on: ", folder, ", under any name; there: lancet apply ", kEditsFolder,
-             " --to MODEL --out DIR\n");
+  return cat("  to pass on: ", folder, ", under any name; there: lancet apply ", kEditsFolder, " --to MODEL --out ",
+             job.output->place.model_file ? "NEW.gguf" : "DIR", "\n");
 }
 
 std::string written_text(const EditReport& report, const OutputPlace& place) {

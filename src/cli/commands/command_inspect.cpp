@@ -1,6 +1,7 @@
 // `lancet inspect`: what a model folder has, and what lancet understands of it.
 #include <algorithm>
 #include <iostream>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -8,6 +9,7 @@
 #include "commands.h"
 #include "lancet/checkpoint/model_place.h"
 #include "lancet/core/strings.h"
+#include "lancet/gguf/gguf_file.h"
 #include "lancet/models/unread_keys.h"
 #include "lancet/plan/model_session.h"
 #include "lancet/training/values.h"
@@ -187,6 +189,33 @@ std::string latent_text(const ModelConfig& config) {
   return cat(latent.rank, " numbers for keys and values", queries, "; values of ", latent.value_dim);
 }
 
+/// The GGUF file that was inspected; nullptr: it is a folder.
+const GgufFile* gguf_of(const Inspected& model) {
+  const GgufSource* const source = model.files ? model.files->checkpoint.gguf() : nullptr;
+  return source == nullptr ? nullptr : &source->file;
+}
+
+/// How many tensors a GGUF file has of each type, by the types' names.
+std::map<std::string, int64_t> count_types(const GgufFile& file) {
+  std::map<std::string, int64_t> counts;
+  for (const GgufTensor& tensor : file.tensors()) ++counts[std::string(tensor.type->name)];
+  return counts;
+}
+
+std::string stored_type_text(const Inspected& model) {
+  const GgufFile* const file = gguf_of(model);
+  if (file == nullptr) return std::string(dtype_name(model.config.dtype));
+  std::vector<std::string> types;
+  for (const auto& [type, count] : count_types(*file))
+    types.push_back(cat(type, " (", counted(static_cast<size_t>(count), "tensor"), ")"));
+  return join(types);
+}
+
+size_t count_shards(const Inspected& model) {
+  const GgufFile* const file = gguf_of(model);
+  return file == nullptr ? model.files->checkpoint.shards().size() : file->files().size();
+}
+
 Json model_json(const Inspected& model) {
   const ModelConfig& config = model.config;
   Json json = {{"format", "lancet-inspect-1"},
@@ -213,6 +242,7 @@ Json model_json(const Inspected& model) {
                {"parameters", count_parameters(config)},
                {"stored_type", dtype_name(config.dtype)}};
   if (config.quantised) json["quantised"] = config.quantised->method();
+  if (const GgufFile* file = gguf_of(model)) json["gguf_types"] = count_types(*file);
   if (const ExpertsConfig& experts = config.experts; experts.count > 0) {
     json["experts"] = experts.count;
     json["experts_of_a_token"] = experts.chosen;
@@ -224,7 +254,7 @@ Json model_json(const Inspected& model) {
   if (config.latent.rank > 0) json["latent_attention"] = latent_text(config);
   if (config.attention_sinks) json["attention_sinks"] = true;
   if (model.files) {
-    json["shards"] = model.files->checkpoint.shards().size();
+    json["shards"] = count_shards(model);
     json["tensor_bytes"] = model.files->checkpoint.tensor_bytes();
     json["tokenizer"] = model.files->tokenizer->description();
   }
@@ -235,7 +265,7 @@ std::string model_text(const Inspected& model) {
   const ModelConfig& config = model.config;
   const std::vector<std::string> biases = biases_of(config);
   std::vector<std::pair<std::string, std::string>> facts{
-      {"folder", model.folder.string()},
+      {gguf_of(model) == nullptr ? "folder" : "file", model.folder.string()},
       {"family", std::string(config.family->name)},
       {"layers", cat(config.n_layers)},
       {"hidden size", cat(config.d_model)},
@@ -251,7 +281,7 @@ std::string model_text(const Inspected& model) {
       {"parameters", cat(count_parameters(config))},
       {"values are at", value_text(config)},
       {"edited weight", weight_name(config, {WeightKind::kDown, config.layers_with_mlp().front()})},
-      {"stored type", std::string(dtype_name(config.dtype))}};
+      {"stored type", stored_type_text(model)}};
   if (!config.recurrence.layers.empty())
     facts.emplace_back(config.recurrence.has_attention ? "beside attention" : "attention or", mixer_text(config));
   if (config.latent.rank > 0) facts.emplace_back("latent attention", latent_text(config));
@@ -261,7 +291,7 @@ std::string model_text(const Inspected& model) {
   if (config.logits_cap > 0) facts.emplace_back("logits capped at", cat(config.logits_cap));
   if (model.files) {
     const Checkpoint& checkpoint = model.files->checkpoint;
-    facts.emplace_back("shards", cat(checkpoint.shards().size(), ", ", bytes_text(checkpoint.tensor_bytes())));
+    facts.emplace_back("shards", cat(count_shards(model), ", ", bytes_text(checkpoint.tensor_bytes())));
     facts.emplace_back("tokenizer", model.files->tokenizer->description());
   } else {
     facts.emplace_back("weights", "none beside config.json");

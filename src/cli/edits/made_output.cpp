@@ -55,7 +55,8 @@ ExitCode show_made(const MadeOutput& made, const Output& output) {
   } else if (!output.quiet) {
     print_metrics(made);
     print_rebased(made.rebased);
-    std::cout << "  " << counted(made.report.requests.size(), "edit") << " stand, " << made.report.model_dtype << " on "
+    std::cout << "  " << counted(made.report.requests.size(), "edit")
+              << (made.report.requests.size() == 1 ? " stands, " : " stand, ") << made.report.model_dtype << " on "
               << made.report.devices << ", " << duration_text(total_seconds(made.report.stages))
               << "\n  written: " << made.place.named().string() << "\n"
               << std::flush;

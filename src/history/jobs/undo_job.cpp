@@ -62,7 +62,8 @@ MadeOutput run_undo_job(const UndoJob& job, Communicator& communicator) {
     const std::vector<std::string> ids = chosen_edits(journal, job.selection);
     if (ids.empty()) throw ConfigError("no edit is chosen: nothing is to be taken back");
     if (ids.size() == journal.requests().size())
-      throw ConfigError(cat("all edits are chosen: without them it is the unedited model, ", journal.base().folder));
+      throw ConfigError(cat("all edits are chosen, and without them it is the unedited model, ", journal.base().folder,
+                            ": take that model, or choose some of the edits: --edits ID (lancet log shows the ids)"));
     undo.emplace(journal, ids, job.mode);
     Numbered edits = numbered(undo->requests());
     given.batches = std::move(edits.batches);

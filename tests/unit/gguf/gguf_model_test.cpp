@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "lancet/core/error.h"
@@ -103,6 +104,41 @@ TEST_F(GgufModelTest, MergesPiecesOfTheHighestScoreFirst) {
   EXPECT_EQ(tokenizer["model"]["merges"], Json::parse(R"([["b","b"],["a","b"],["ab","b"],["a","bb"]])"));
   EXPECT_EQ(tokenizer["model"]["byte_fallback"], true);
   EXPECT_EQ(tokenizer["post_processor"]["single"].size(), 2U);  // llama.cpp puts BOS before such a text
+}
+
+TEST_F(GgufModelTest, RefusesNumbersThatChangeTheModelAndThatItDoesNotRead) {
+  constexpr size_t kEps = 7, kRopeBase = 8, kTokenTypes = 12, kTemplate = 16;
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const auto says = [&](size_t place, const std::string& entry, const char* part) {
+    expect_says(refusal(with(place, entry), "config.json"), {part});
+  };
+  says(kEps, f32_entry("llama.attention.layer_norm_rms_epsilon", nan), "a finite number");
+  says(kEps, f32_entry("other", 1), "the norms' epsilon");
+  says(kRopeBase, f32_entry("llama.rope.freq_base", nan), "a finite number");
+  says(kTemplate, u32_entry("llama.rope.dimension_count", 4), "llama.rope.dimension_count': expected 8");
+  says(kTemplate, u32_entry("llama.attention.value_length", 16), "llama.attention.value_length': expected 8");
+  says(kTemplate, f32_entry("llama.attention.scale", 0.5F), "llama.attention.scale");
+  says(kTemplate, f32_entry("llama.rope.scale_linear", 4), "llama.rope.scale_linear");
+  says(kTemplate, texts_entry("llama.logit_scale", {"1"}), "expected numbers");
+  EXPECT_TRUE(gguf_side_text(with(kTemplate, u32_entry("llama.rope.dimension_count", 8)), "config.json"));
+  EXPECT_TRUE(gguf_side_text(with(kTemplate, f32_entry("llama.attention.scale", 0)), "config.json"));
+  const GgufFile foreign_type = with(kTokenTypes, i32s_entry("tokenizer.ggml.token_type", {3, 1, 99, 1, 1}));
+  expect_says(refusal(foreign_type, "tokenizer.json"), {"whole numbers from 0 to 6"});
+}
+
+TEST_F(GgufModelTest, RefusesPiecesWhoseMergesWouldTakeTooMuchMemory) {
+  std::vector<std::string> metadata = small_llama(), tokens{"<unk>"};
+  for (const char letter : {'a', 'b', 'c'})
+    for (size_t n = 1; n < 1000; ++n) tokens.emplace_back(n, letter);
+  metadata[9] = text_entry("tokenizer.ggml.model", "llama");
+  metadata[11] = texts_entry("tokenizer.ggml.tokens", tokens);
+  metadata[12] = i32s_entry("tokenizer.ggml.token_type", std::vector<int32_t>(tokens.size(), 1));
+  const auto n = static_cast<uint64_t>(tokens.size());
+  metadata[13] = gguf_text("tokenizer.ggml.scores") + raw<uint32_t>(9) + raw<uint32_t>(6) + raw<uint64_t>(n) +
+                 std::string(n * 4, '\0');
+  const GgufFile file =
+      open(gguf_file(metadata, {tensor_info("token_embd.weight", {32, n}, 8, 0)}, std::string(n * 34, '\0')));
+  expect_says(refusal(file, "tokenizer.json"), {"tokenizer.ggml.tokens", "merges"});
 }
 
 TEST_F(GgufModelTest, FindsTheFileThatAPathMeans) {
