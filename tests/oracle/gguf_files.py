@@ -367,7 +367,7 @@ def metadata_of(config):
     name = ARCHITECTURES[config["model_type"]][0]
     metadata = {"general.architecture": name, "general.name": "test"}
     for key, own in KEYS.items():
-        if config.get(key) is not None:
+        if config.get(key) is not None and (key != "sliding_window" or config[key] > 0):
             metadata[f"{name}.{own}"] = float(config[key]) if key in FLOATS else config[key]
     rope = config.get("rope_parameters") or {}
     rope = rope.get("full_attention", rope)

@@ -162,7 +162,7 @@ def test_merges_that_no_scores_give_are_refused(tmp_path):
         ("qwen3_moe", dict(norm_topk_prob=False), "norm_topk_prob"),
         ("gemma2", dict(query_pre_attn_scalar=100), "query_pre_attn_scalar"),
         ("gemma3", dict(layer_types=["sliding_attention", "full_attention"] * 2), "layer_types"),
-        ("smollm3", dict(no_rope_layers=[1, 0, 1, 1]), "no_rope_layers"),
+        ("smollm3", dict(no_rope_layers=[1, 0, 1, 1, 1]), "no_rope_layers"),
         ("qwen3", dict(rope_parameters=dict(rope_type="yarn", rope_theta=1e4, factor=4.0, original_max_position_embeddings=64, beta_fast=4.0)), "rope"),
         ("qwen2", dict(eos_token_id=[2, 3, 4, 5]), "eos_token_id"),
         ("qwen2", dict(rope_parameters=dict(rope_type="dynamic", rope_theta=1e4, factor=2.0)), "dynamic"),

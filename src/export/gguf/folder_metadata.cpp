@@ -46,6 +46,12 @@ ConfigNumbers numbers_of(const ConfigJson& json, const ModelConfig& config) {
     numbers.try_emplace(key, config.norm_eps);
   if (config.head_dim * config.n_heads != config.d_model)
     numbers.try_emplace("head_dim", static_cast<double>(config.head_dim));
+  if (config.experts.count > 0) {  // classes have the same number under one of two names
+    for (const char* key : {"num_experts", "num_local_experts"})
+      numbers.try_emplace(key, static_cast<double>(config.experts.count));
+    numbers.try_emplace("num_experts_per_tok", static_cast<double>(config.experts.chosen));
+    numbers.try_emplace("moe_intermediate_size", static_cast<double>(config.experts.d_ffn));
+  }
   numbers.try_emplace("logit_scale", config.logits_scale);
   if (config.attention_cap > 0) numbers.try_emplace("attn_logit_softcapping", config.attention_cap);
   if (config.logits_cap > 0) numbers.try_emplace("final_logit_softcapping", config.logits_cap);
