@@ -163,7 +163,7 @@ def test_undo_in_place_changes_the_file(named, demo, tmp_path):
 
 
 def test_apply_writes_the_same_file(edited_file, demo, tmp_path):
-    run_ok(lancet("apply", edited_file, "--to", demo["Q8_0"], "--out", tmp_path / "again.gguf"))
+    run_ok(lancet("apply", f"{edited_file}.edits", "--to", demo["Q8_0"], "--out", tmp_path / "again.gguf"))
     assert gguf_files.read_tensors(tmp_path / "again.gguf") == gguf_files.read_tensors(edited_file)
 
 
