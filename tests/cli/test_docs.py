@@ -104,7 +104,6 @@ TESTED = {
     "lancet inspect my-model": "test_getting_started.test_the_facts_take",
     "lancet init --model my-model --requests facts.json > job.yaml": "test_getting_started.test_the_facts_take",
     "lancet plan --model DIR --quantise-base nf4": "test_quantise_base.test_a_plan_counts_it",
-    "lancet log --json": "test_edits_as_data.test_log_shows_each_edit_with_its_batch_and_how_it_holds",
     "lancet log out/demo": "test_edits_as_data.test_log_shows_each_edit_with_its_batch_and_how_it_holds",
     "lancet log out/demo --where 'success == false'": "test_edits_as_data.test_log_shows_each_edit_with_its_batch_and_how_it_holds",
     "lancet apply out/demo --to data/demo-model --out out/again": "test_edits_as_data.test_apply_makes_the_same_bytes_in_another_process",
