@@ -133,10 +133,15 @@ void complete_cohere2(const GgufFile&, OrderedJson& config) {
 
 void complete_exaone4(const GgufFile&, OrderedJson& config) {
   config["hidden_act"] = "silu";
-  if (config.contains("sliding_window"))
+  if (config.contains("sliding_window")) {
     config["sliding_window_pattern"] = 4;
-  else
-    config["sliding_window"] = nullptr;
+    return;
+  }
+  config["sliding_window"] = nullptr;
+  // transformers divides by the pattern, which is then 0, where this list is absent
+  constexpr int64_t kMostLayers = 4096;  // a damaged file's number is refused later
+  for (int64_t layer = 0; layer < std::min(kMostLayers, config.value("num_hidden_layers", int64_t{0})); ++layer)
+    config["layer_types"].push_back("full_attention");
 }
 
 void complete_phi2(const GgufFile& file, OrderedJson& config) {

@@ -409,8 +409,8 @@ def tensors_of(config, weights):
     return tensors | {name: torch.stack([parts[i] for i in range(len(parts))]) for name, parts in experts.items()}
 
 
-def from_checkpoint(folder, path, kind="F32"):
-    """Writes the folder's model as one GGUF file: matrices of `kind`, all else F32."""
+def from_checkpoint(folder, path, kind="F32", tokenizer=None):
+    """Writes the folder's model as one GGUF file: matrices of `kind`, all else F32; with the tokenizer of a tokenizer.model, if one is named."""
     config = json.loads((Path(folder) / "config.json").read_text())
     metadata, rope, head = metadata_of(config)
     tensors = tensors_of(config, load_file(Path(folder) / "model.safetensors"))
@@ -424,7 +424,7 @@ def from_checkpoint(folder, path, kind="F32"):
     for name, tensor in tensors.items():
         own = kind if tensor.dim() > 1 else "F32"
         written[name] = (own, list(tensor.shape), plain_bytes(tensor, own))
-    Path(path).write_bytes(gguf_bytes(metadata, written))
+    Path(path).write_bytes(gguf_bytes(metadata | (sentencepiece_metadata(tokenizer) if tokenizer else {}), written))
     return path
 
 

@@ -40,7 +40,8 @@ DAMAGED = [kind for kind in gguf_files.BLOCKS if kind != "NVFP4"]  # whose scale
 
 
 def one_matrix(kind, data, shape=SHAPE):
-    metadata = {"general.architecture": "llama", "llama.block_count": 1, "llama.embedding_length": shape[0], "llama.attention.head_count": 1}
+    sizes = {"block_count": 1, "embedding_length": shape[0], "attention.head_count": 1, "attention.layer_norm_rms_epsilon": 1e-5}
+    metadata = {"general.architecture": "llama"} | {f"llama.{key}": size for key, size in sizes.items()}
     embedding = ("F32", [4, shape[0]], gguf_files.plain_bytes(torch.ones(4, shape[0])))
     return gguf_files.gguf_bytes(metadata, {"token_embd.weight": embedding, "blk.0.ffn_down.weight": (kind, shape, data)})
 
@@ -281,6 +282,7 @@ def fuzzed(whole, rng):
 def test_fuzzed_files_are_read_or_refused(tmp_path):
     """With all that is made of a file: config.json, the tokenizer's texts, the names of weights."""
     sizes = {"block_count": 1, "embedding_length": 64, "attention.head_count": 2, "feed_forward_length": 64, "context_length": 64}
+    sizes["attention.layer_norm_rms_epsilon"] = 1e-5
     metadata = {"general.architecture": "llama"} | {f"llama.{key}": size for key, size in sizes.items()} | SMALL_TOKENIZER
     shapes = {"token_embd": ("Q8_0", [6, 64]), "blk.0.attn_q": ("Q4_0", [64, 64]), "blk.0.ffn_down": ("Q5_1", [64, 64])}
     whole = gguf_files.gguf_bytes(metadata, {f"{name}.weight": (kind, shape, gguf_files.random_blocks(kind, shape, 1)) for name, (kind, shape) in shapes.items()})

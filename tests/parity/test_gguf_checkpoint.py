@@ -9,7 +9,7 @@ from family_checkpoints import load
 from safetensors.torch import load_file
 from test_families import rows
 from test_gguf import FAMILIES
-from test_gguf_export import family_folder
+from test_gguf_export import family_folder, set_config
 from test_tokenizer import DEMO, fuzz_texts, request_texts
 from transformers import AutoTokenizer
 
@@ -23,11 +23,13 @@ def exported(path, folder, *options):
 def test_transformers_computes_what_it_computed(name, tmp_path):
     """Of a file of F32: the same tensors by the same names, and the same logits."""
     folder = family_folder(name, tmp_path / "folder")
-    made = exported(gguf_files.from_checkpoint(folder, tmp_path / "model.gguf"), tmp_path / "made")
+    made = exported(gguf_files.from_checkpoint(folder, tmp_path / "model.gguf", tokenizer=DEMO / "tokenizer.model"), tmp_path / "made")
     before, after = (load_file(place / "model.safetensors") for place in (folder, made))
     assert sorted(after) == sorted(name for name in before if name in after or name != "lm_head.weight")
     for key in after:
         torch.testing.assert_close(after[key], before[key].float(), rtol=0, atol=2e-7, msg=key)  # norms came as w + 1
+    if name.startswith(("phi3", "smollm3", "glm4")):  # where none is said, transformers takes a padding id beyond these few tokens
+        made, folder = (set_config(place, pad_token_id=0) for place in (made, folder))
     batch = rows([13, 40])
     with torch.no_grad():
         ours, expected = ([load(place)(torch.tensor([row])).logits[0] for row in batch] for place in (made, folder))

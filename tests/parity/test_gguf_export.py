@@ -65,7 +65,8 @@ def files(tmp_path_factory):
 def test_logits_of_the_file_are_those_of_the_folder(name, files):
     _, logits = files
     assert_rows_close(logits[f"{name} 2"], logits[f"{name} 0"], 1e-9)
-    assert_rows_close(logits[f"{name} 3"], logits[f"{name} 0"], 2e-3)
+    # rounded to BF16; a router of few experts may then choose others
+    assert_rows_close(logits[f"{name} 3"], logits[f"{name} 0"], 2e-2 if "moe" in name or name == "mixtral" else 2e-3)
 
 
 def number_of(data, key):

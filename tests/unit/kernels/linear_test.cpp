@@ -6,6 +6,7 @@
 
 #include <cmath>
 
+#include "lancet/kernels/few_rows.h"
 #include "lancet/runtime/devices.h"
 #include "support/host_tensors.h"
 #include "support/kernel_checks.h"
@@ -90,6 +91,7 @@ TEST(Linear, WidenedProductsTakeWhatTheySay) {
       const auto expect = [&](const char* what, int64_t said, int64_t returned, const std::function<void()>& work) {
         const int64_t taken = testing::host_tensors_peak(work) - returned;
         EXPECT_LE(taken, said) << what << " of " << size.rows << " x " << size.inputs << " x " << size.outputs;
+        if (type == at::kBFloat16 && size.rows <= kFewRows) return;  // read row by row, in less than is said
         EXPECT_GE(taken, said / 10 * 9) << what << " of " << size.rows << " x " << size.inputs << " x " << size.outputs;
       };
       expect("product", widened_scratch_bytes(size), 2 * y.numel(), [&] { widened_linear_of(x, weight, bias); });
@@ -101,7 +103,7 @@ TEST(Linear, WidenedProductsTakeWhatTheySay) {
 
 /// Whichever this processor's are: a product of torch's own takes no copy of the matrix in f32.
 TEST(Linear, ProductsAreCountedWhereNumbersAreWidened) {
-  const LinearSize size{4, 1024, 1024};
+  const LinearSize size{2 * kFewRows, 1024, 1024};
   for (const at::ScalarType type : kSixteenBits) {
     const Tensor weight = numbers({size.outputs, size.inputs}, 1, type), x = numbers({size.rows, size.inputs}, 2, type);
     const int64_t taken = testing::host_tensors_peak([&] { linear_of(x, weight); });
