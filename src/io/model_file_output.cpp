@@ -1,6 +1,5 @@
 #include "lancet/io/model_file_output.h"
 
-#include <fcntl.h>
 #include <cerrno>
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -66,21 +65,23 @@ void write_record(const fs::path& folder, const ModelFileRecord& record) {
 /// or another process may do the same now.
 void finish_move(const OutputPlace& place) {
   const fs::path from = place.folder / kGgufFile, &to = *place.model_file;
+  if (!has_entry(from)) return;
   const std::optional<ModelFileRecord> record = read_record(place.folder);
-  if (!record || !has_entry(from)) return;
+  if (!record) return;
   const bool replaces = !record->replaces.empty();
   if (has_entry(to) && !(replaces && fs::is_regular_file(fs::symlink_status(to)) && hash_of(to) == record->replaces))
     refuse_other_file(to, from);
-  const unsigned flags = replaces ? 0 : RENAME_NOREPLACE;
-  int error_number = ::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), flags) == 0 ? 0 : errno;
-  if (error_number == EINVAL || error_number == ENOSYS)  // a file system without the flag
-    error_number = has_entry(to) ? EEXIST : ::rename(from.c_str(), to.c_str()) == 0 ? 0 : errno;
+  int error_number = 0;
+  if (!replaces)
+    error_number = rename_new(from, to);
+  else if (::rename(from.c_str(), to.c_str()) != 0)
+    error_number = errno;
   if (error_number == ENOENT && has_entry(to)) return;  // another process was faster
   if (error_number == EEXIST) refuse_other_file(to, from);
   if (error_number != 0)
     throw CheckpointError(cat(file_problem(to, "cannot put the file in place", error_number),
                               "; the edited model is complete in ", from.string()));
-  sync_folder(to.parent_path().empty() ? fs::path(".") : to.parent_path());
+  sync_folder(to.parent_path());
 }
 
 }  // namespace

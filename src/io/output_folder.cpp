@@ -92,21 +92,12 @@ void sync_tree(const fs::path& folder) {
   sync_folder(folder);
 }
 
-enum class Place { kNew, kExchange };
-
-/// Calls renameat2(2) once. Returns 0 or the error number.
-int rename_at_once(const fs::path& from, const fs::path& to, Place place) {
-  const unsigned flags = place == Place::kNew ? RENAME_NOREPLACE : RENAME_EXCHANGE;
-  return ::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), flags) == 0 ? 0 : errno;
-}
-
-/// Renames on file systems without these flags: the old folder is moved aside, and moved back if the new one cannot
-/// take its place. Between the two renames the target is absent, but never incomplete.
-int rename_in_steps(const fs::path& from, const fs::path& to, Place place) {
-  if (place == Place::kNew) {
-    if (has_entry(to)) return EEXIST;
-    return ::rename(from.c_str(), to.c_str()) == 0 ? 0 : errno;
-  }
+/// Exchanges two folders. Returns 0 or the error number. On file systems that cannot do it in one step, the old folder,
+/// `to`, is moved aside, and moved back if the new one cannot take its place: `to` is then absent for a moment, but
+/// never incomplete.
+int exchange_folders(const fs::path& from, const fs::path& to) {
+  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) == 0) return 0;
+  if (!lacks_rename_flags(errno)) return errno;
   // If this process dies here, the next run puts the user's only copy back. The lock of that copy says that this
   // process lives.
   const fs::path aside = aside_of(to);
@@ -121,12 +112,6 @@ int rename_in_steps(const fs::path& from, const fs::path& to, Place place) {
   // As after an exchange. If this fails, the new folder is in place anyway, and the old one stays aside.
   static_cast<void>(::rename(aside.c_str(), from.c_str()));
   return 0;
-}
-
-int put_in_place(const fs::path& from, const fs::path& to, Place place) {
-  const int error_number = rename_at_once(from, to, place);
-  const bool unsupported = error_number == EINVAL || error_number == ENOSYS || error_number == EOPNOTSUPP;
-  return unsupported ? rename_in_steps(from, to, place) : error_number;
 }
 
 }  // namespace
@@ -175,7 +160,7 @@ void OutputFolder::commit() {
   sync_tree(staging_);
   // again: hours may have passed since the constructor checked it
   check_resolved_target(target_, policy_, kind_);
-  int error_number = has_entry(target_) ? EEXIST : put_in_place(staging_, target_, Place::kNew);
+  int error_number = has_entry(target_) ? EEXIST : rename_new(staging_, target_);
   if (error_number == EEXIST) return exchange();
   if (error_number != 0) throw CheckpointError(file_problem(target_, "cannot put the folder in place", error_number));
   staging_.clear();
@@ -185,14 +170,14 @@ void OutputFolder::commit() {
 /// After the exchange, the staging path has the old target, and no longer the folder that the destructor removes.
 void OutputFolder::exchange() {
   check_resolved_target(target_, policy_, kind_);
-  if (const int error_number = put_in_place(staging_, target_, Place::kExchange); error_number != 0)
+  if (const int error_number = exchange_folders(staging_, target_); error_number != 0)
     throw CheckpointError(file_problem(target_, "cannot put the folder in place", error_number));
   try {
     // checks what was added to it since the last check; if the old target could only be moved aside, the next run
     // checks it
     if (has_entry(staging_)) check_replaceable(staging_, target_, kind_);
   } catch (...) {
-    if (put_in_place(staging_, target_, Place::kExchange) != 0) staging_.clear();  // keeps both
+    if (exchange_folders(staging_, target_) != 0) staging_.clear();  // keeps both
     throw;
   }
   const fs::path old = std::exchange(staging_, {});

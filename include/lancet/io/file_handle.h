@@ -20,6 +20,13 @@ std::string file_problem(const std::filesystem::path& path, std::string_view act
 /// entry that may not be accessed; opening it then reports the problem.
 bool has_entry(const std::filesystem::path& path);
 
+/// Renames a file or folder to a name that must be free, in one step where the file system can. Returns 0 or the error
+/// number: EEXIST if the name is taken.
+int rename_new(const std::filesystem::path& from, const std::filesystem::path& to);
+
+/// Returns whether renameat2(2) failed because the file system has no flags such as RENAME_NOREPLACE.
+bool lacks_rename_flags(int error_number);
+
 /// Calls openat(2) with O_CLOEXEC and repeats it if a signal interrupts it. Returns a descriptor, or -1 with errno.
 /// `folder` is a folder's descriptor or AT_FDCWD.
 int open_descriptor(int folder, const std::filesystem::path& path, int flags);
@@ -70,6 +77,8 @@ class TemporaryFile {
   TemporaryFile& operator=(const TemporaryFile&) = delete;
 
   FileHandle& file() { return file_; }
+  /// Returns the hidden name that the file has until commit().
+  const std::filesystem::path& path() const { return temporary_; }
   void commit();
 
  private:
