@@ -7,6 +7,7 @@
 
 #include "few_rows_loops.h"
 #include "host_dispatch.h"
+#include "lancet/kernels/convert.h"
 #include "lancet/runtime/devices.h"
 
 namespace lancet {
@@ -55,10 +56,12 @@ Tensor few_rows_product(const Tensor& x, int64_t outputs, const ReadRows& read, 
 }
 
 Tensor few_rows_linear(const Tensor& x, const Tensor& weight_OI, const Tensor& bias_O) {
-  const auto* const numbers = reinterpret_cast<const uint16_t*>(weight_OI.const_data_ptr<at::BFloat16>());
-  const int64_t columns = weight_OI.size(1);
+  const std::span numbers(reinterpret_cast<const uint16_t*>(weight_OI.const_data_ptr<at::BFloat16>()),
+                          static_cast<size_t>(weight_OI.numel()));
+  const auto columns = static_cast<size_t>(weight_OI.size(1));
   const auto read = [&](int64_t begin, int64_t count, float* rows) {
-    widen_row(numbers + begin * columns, rows, count * columns);
+    const size_t n = static_cast<size_t>(count) * columns;
+    widen(numbers.subspan(static_cast<size_t>(begin) * columns, n), {rows, n});
   };
   return few_rows_product(x, weight_OI.size(0), read, bias_O);
 }

@@ -29,10 +29,6 @@ inline __attribute__((always_inline)) void dots_body(const RowDots& dots) {
 
 LANCET_FUSED_CLONES(compute_row_dots, dots_body, (const RowDots& dots), (dots))
 
-LANCET_CLONES void widen_row(const uint16_t* bf16, float* f32, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) f32[i] = wide(c10::BFloat16(bf16[i], c10::BFloat16::from_bits()));
-}
-
 LANCET_CLONES void round_row_to_bf16(float* row, int64_t n) {
   for (int64_t i = 0; i < n; ++i) row[i] = widened_bf16(narrowed_bf16(row[i]));
 }

@@ -16,9 +16,6 @@ struct RowDots {
 };
 void compute_row_dots(const RowDots& dots);
 
-/// Widens bf16 to f32.
-void widen_row(const uint16_t* bf16, float* f32, int64_t n);
-
 /// Rounds each number to bf16, to nearest and ties to even, and keeps it as f32.
 void round_row_to_bf16(float* row, int64_t n);
 

@@ -27,17 +27,16 @@ const BlockDecoder& decoder_of(const GgufType& type) {
 /// Both on the host.
 void decode_on_host(uint32_t type_number, const Tensor& codes, const Tensor& out) {
   const GgufType& type = *find_gguf_type(type_number);
-  const BlockDecoder& decoder = decoder_of(type);
   const int64_t blocks = out.numel() / type.block_numbers;
   const Tensor bytes = codes.contiguous();
   const BlockBytes from = bytes.const_data_ptr<uint8_t>();
   float* const to = out.mutable_data_ptr<float>();
   constexpr int64_t kNumbersOfThread = 1 << 15;
-  at::parallel_for(0, blocks, std::max<int64_t>(1, kNumbersOfThread / type.block_numbers),
-                   [&](int64_t begin, int64_t end) {
-                     for (int64_t block = begin; block < end; ++block)
-                       decoder.decode(from + block * type.block_bytes, to + block * type.block_numbers);
-                   });
+  at::parallel_for(
+      0, blocks, std::max<int64_t>(1, kNumbersOfThread / type.block_numbers), [&](int64_t begin, int64_t end) {
+        decode_block_rows(type_number, from + begin * type.block_bytes,
+                          {to + begin * type.block_numbers, static_cast<size_t>((end - begin) * type.block_numbers)});
+      });
 }
 
 }  // namespace

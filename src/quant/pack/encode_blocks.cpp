@@ -20,13 +20,6 @@ const BlockEncoder* encoder_of(const GgufType& type) {
   return nullptr;
 }
 
-at::ScalarType scalar_type_of(DType dtype) {
-  return dtype == DType::kF16    ? at::kHalf
-         : dtype == DType::kBF16 ? at::kBFloat16
-         : dtype == DType::kF64  ? at::kDouble
-                                 : at::kFloat;
-}
-
 }  // namespace
 
 bool can_encode(const GgufType& type) { return type.is_plain() || encoder_of(type) != nullptr; }
@@ -48,7 +41,7 @@ Tensor encode_blocks(const Tensor& weight, const GgufType& type, const std::stri
     throw NumericError(cat(name, ": expected finite numbers, got others: the edit damaged it"));
   Tensor bytes;
   if (type.is_plain()) {
-    bytes = weight.to(Placement::host()).to(scalar_type_of(*type.dtype)).contiguous().view(at::kByte);
+    bytes = weight.to(Placement::host()).to(to_scalar_type(*type.dtype)).contiguous().view(at::kByte);
   } else {
     const BlockEncoder& encoder = *encoder_of(type);
     const int64_t blocks = numbers.numel() / type.block_numbers;
@@ -68,7 +61,7 @@ Tensor encode_blocks(const Tensor& weight, const GgufType& type, const std::stri
 
 Tensor decode_rows_of(const Tensor& bytes, const GgufType& type) {
   const torch::NoGradGuard no_grad;
-  if (type.is_plain()) return bytes.view(scalar_type_of(*type.dtype)).to(at::kFloat);
+  if (type.is_plain()) return bytes.view(to_scalar_type(*type.dtype)).to(at::kFloat);
   const Tensor out = torch::empty({bytes.size(0), bytes.size(1) / type.block_bytes * type.block_numbers}, at::kFloat);
   decode_blocks(type.number, bytes, out);
   return out;
