@@ -11,19 +11,13 @@
 namespace lancet {
 namespace {
 
-uint64_t bytes_of(const GgufTensor& tensor, const GgufType& type) {
-  uint64_t count = 1;
-  for (const int64_t size : tensor.shape) count *= static_cast<uint64_t>(size);
-  return count / static_cast<uint64_t>(type.block_numbers) * static_cast<uint64_t>(type.block_bytes);
-}
-
 std::vector<GgufWritten> plan_tensors(const GgufFile& base, const std::map<std::string, GgufExchange>& exchanged) {
   std::vector<GgufWritten> tensors;
   size_t found = 0;
   for (const GgufTensor& tensor : base.tensors()) {
     const auto other = exchanged.find(tensor.name);
     const GgufType* type = other == exchanged.end() ? tensor.type : other->second.type;
-    tensors.push_back({.base = &tensor, .type = type, .bytes = bytes_of(tensor, *type)});
+    tensors.push_back({.base = &tensor, .type = type, .bytes = type->bytes_of(tensor.shape)});
     if (other == exchanged.end()) continue;
     ++found;
     if (other->second.bytes.size() != tensors.back().bytes || tensor.shape.back() % type->block_numbers != 0)

@@ -62,6 +62,9 @@ std::vector<double> llama3_factors(size_t count, double theta, double factor, do
 /// Metadata's name with the architecture's before it: "llama.block_count".
 std::string own_key(const GgufFile& file, std::string_view key);
 
+/// Returns the numbers of a head of attention: config.json's `head_dim`, or a head's share of `hidden_size`.
+int64_t head_size(const OrderedJson& config);
+
 /// Checks numbers of metadata that change what a model computes and that nothing else reads. `config`: complete.
 /// Throws: CheckpointError for one that says something.
 void refuse_unread_numbers(const GgufFile& file, const GgufArchitecture& architecture, const OrderedJson& config);

@@ -14,8 +14,7 @@ bool has_bias(const GgufFile& file, std::string_view tensor) {
 
 void complete_partial_rotary(const GgufFile& file, OrderedJson& config) {
   const auto turned = file.whole(own_key(file, "rope.dimension_count"));
-  const int64_t heads = std::max<int64_t>(1, config.value("num_attention_heads", int64_t{1}));
-  const int64_t size = config.value("head_dim", config.value("hidden_size", int64_t{0}) / heads);
+  const int64_t size = head_size(config);
   if (turned && size > 0 && *turned != size)
     config["partial_rotary_factor"] = static_cast<double>(*turned) / static_cast<double>(size);
 }

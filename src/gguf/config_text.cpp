@@ -147,6 +147,11 @@ std::vector<double> llama3_factors(size_t count, double theta, double factor, do
   return factors;
 }
 
+int64_t head_size(const OrderedJson& config) {
+  const int64_t heads = std::max<int64_t>(1, config.value("num_attention_heads", int64_t{1}));
+  return config.value("head_dim", config.value("hidden_size", int64_t{0}) / heads);
+}
+
 std::string config_text_of(const GgufFile& file) {
   const GgufArchitecture& architecture = architecture_of(file);
   OrderedJson config;

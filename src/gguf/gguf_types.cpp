@@ -29,6 +29,12 @@ constexpr UnreadType kUnreadTypes[] = {{9, "Q8_1"}, {15, "Q8_K"}, {24, "I8"}, {2
 
 }  // namespace
 
+uint64_t GgufType::bytes_of(std::span<const int64_t> shape) const {
+  uint64_t count = 1;
+  for (const int64_t size : shape) count *= static_cast<uint64_t>(size);
+  return count / static_cast<uint64_t>(block_numbers) * static_cast<uint64_t>(block_bytes);
+}
+
 std::span<const GgufType> gguf_types() { return kGgufTypes; }
 
 const GgufType* find_gguf_type(uint32_t number) {

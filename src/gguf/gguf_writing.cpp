@@ -58,11 +58,7 @@ struct ValueWriter {
 
 }  // namespace
 
-uint64_t GgufNewTensor::bytes() const {
-  uint64_t count = 1;
-  for (const int64_t size : shape) count *= static_cast<uint64_t>(size);
-  return count / static_cast<uint64_t>(type->block_numbers) * static_cast<uint64_t>(type->block_bytes);
-}
+uint64_t GgufNewTensor::bytes() const { return type->bytes_of(shape); }
 
 uint64_t GgufNewTensor::padding() const { return aligned_to(bytes(), kWrittenAlignment) - bytes(); }
 

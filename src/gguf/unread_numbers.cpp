@@ -41,8 +41,7 @@ void refuse_effects(const GgufFile& file, const GgufArchitecture& architecture) 
 
 void refuse_unread_numbers(const GgufFile& file, const GgufArchitecture& architecture, const OrderedJson& config) {
   refuse_effects(file, architecture);
-  const int64_t heads = std::max<int64_t>(1, config.value("num_attention_heads", int64_t{1}));
-  const int64_t size = config.value("head_dim", config.value("hidden_size", int64_t{0}) / heads);
+  const int64_t size = head_size(config);
   const double turned = static_cast<double>(size) * config.value("partial_rotary_factor", 1.0);
   const auto check = [&](std::string_view name, double expected) {
     const std::string key = own_key(file, name);

@@ -21,6 +21,8 @@ struct GgufType {
   std::optional<DType> dtype;  ///< type of plain numbers; nullopt: blocks
 
   bool is_plain() const { return dtype.has_value(); }
+  /// Bytes of a tensor of this shape, whose rows are whole blocks.
+  uint64_t bytes_of(std::span<const int64_t> shape) const;
 };
 
 /// All types that can be read.

@@ -7,6 +7,7 @@
 
 #include "edited_tensors.h"
 #include "forms.h"
+#include "gguf/rows_of_file.h"
 #include "lancet/checkpoint/gguf_export.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
@@ -26,10 +27,32 @@ const GgufWeight& source_of(const GgufSource& source, const std::string& name) {
 
 const GgufType& named(std::string_view name) { return *find_gguf_type(name); }
 
-/// Rows as the file has them, of rows as the model has them.
-Tensor with_file_rows(const Tensor& bytes, const GgufWeight& weight) {
-  if (weight.change != GgufChange::kHeadRows && weight.change != GgufChange::kKvHeadRows) return bytes;
-  return bytes.unflatten(0, {weight.heads, 2, -1}).transpose(1, 2).flatten(0, 2).contiguous();
+/// The type that an edited matrix gets. Throws: ConfigError where it cannot be written.
+const GgufType& written_type(const GgufWeight& weight, GgufOutputType asked) {
+  const GgufType& own = *weight.tensor->type;
+  const auto refuse = [&](std::string_view why) {
+    throw ConfigError(cat("output.gguf_type: ", weight.name, " is ", own.name, why));
+  };
+  switch (asked) {
+    case GgufOutputType::kAuto:
+      if (own.is_plain()) return own;
+      [[fallthrough]];
+    case GgufOutputType::kQ8_0:
+      if (weight.tensor->shape.back() % named("Q8_0").block_numbers != 0)
+        refuse(cat(" with rows of ", weight.tensor->shape.back(), ", no whole blocks of Q8_0: expected F16 or BF16"));
+      return named("Q8_0");
+    case GgufOutputType::kF16:
+      return named("F16");
+    case GgufOutputType::kBf16:
+      return named("BF16");
+    case GgufOutputType::kF32:
+      return named("F32");
+    case GgufOutputType::kOwn:
+      break;
+  }
+  if (!can_encode(own))
+    refuse(cat(", which lancet does not write: expected Q8_0, F16 or BF16, or a file of one of ", encodable_types()));
+  return own;
 }
 
 class GgufForm final : public OutputForm {
@@ -40,10 +63,12 @@ class GgufForm final : public OutputForm {
   void prepare(const EditContext&, std::span<const EditRequest> edited, Entries) override { n_edits_ = edited.size(); }
 
   Tensor read_back(const WeightTransaction::Entry& entry) override {
+    encoded_.erase(entry.id);
     if (is_as_before(entry)) return OutputForm::read_back(entry);
     const WeightSpec& spec = spec_of(entry.id);
+    const std::vector<EncodedPart>& parts = encoded_[entry.id] = encode(spec, entry);
     std::vector<Tensor> read;
-    for (const EncodedPart& part : encoded(spec, entry)) read.push_back(decode_rows_of(part.bytes, *part.type));
+    for (const EncodedPart& part : parts) read.push_back(decode_rows_of(part.bytes, *part.type));
     const Tensor whole = read.size() == 1 ? read.front() : torch::cat(read, spec.parts_axis());
     return whole.to(entry.master.device(), entry.master.scalar_type());
   }
@@ -52,10 +77,13 @@ class GgufForm final : public OutputForm {
     std::map<std::string, GgufExchange> exchanged;
     for (const WeightTransaction::Entry& entry : entries) {
       if (is_as_before(entry)) continue;
-      for (const EncodedPart& part : encoded(spec_of(entry.id), entry)) {
+      const auto known = encoded_.find(entry.id);
+      // a session writes without having read back
+      const std::vector<EncodedPart> parts = known == encoded_.end() ? encode(spec_of(entry.id), entry) : known->second;
+      for (const EncodedPart& part : parts) {
         GgufExchange& exchange = exchanged[part.weight->tensor->name];
         exchange.type = part.type;
-        const Tensor bytes = with_file_rows(part.bytes, *part.weight);  // experts come in turn
+        const Tensor bytes = rows_of_file(part.bytes, part.weight->change, part.weight->heads);  // experts come in turn
         const auto* const from = static_cast<const std::byte*>(bytes.const_data_ptr());
         exchange.bytes.insert(exchange.bytes.end(), from, from + bytes.nbytes());
       }
@@ -85,7 +113,7 @@ class GgufForm final : public OutputForm {
     return entry.master.equal(entry.base.to(entry.master.device(), entry.master.scalar_type()));
   }
 
-  std::vector<EncodedPart> encoded(const WeightSpec& spec, const WeightTransaction::Entry& entry) const {
+  std::vector<EncodedPart> encode(const WeightSpec& spec, const WeightTransaction::Entry& entry) const {
     std::vector<EncodedPart> encoded;
     const std::vector<Tensor> parts = stored_parts(spec, entry.master);
     for (size_t i = 0; i < parts.size(); ++i) {
@@ -96,40 +124,11 @@ class GgufForm final : public OutputForm {
     return encoded;
   }
 
- public:
-  /// The type that an edited matrix gets. Throws: ConfigError where it cannot be written.
-  static const GgufType& written_type(const GgufWeight& weight, GgufOutputType asked) {
-    const GgufType& own = *weight.tensor->type;
-    const auto refuse = [&](std::string_view why) {
-      throw ConfigError(cat("output.gguf_type: ", weight.name, " is ", own.name, why));
-    };
-    switch (asked) {
-      case GgufOutputType::kAuto:
-        if (own.is_plain()) return own;
-        [[fallthrough]];
-      case GgufOutputType::kQ8_0:
-        if (weight.tensor->shape.back() % named("Q8_0").block_numbers != 0)
-          refuse(cat(" with rows of ", weight.tensor->shape.back(), ", no whole blocks of Q8_0: expected F16 or BF16"));
-        return named("Q8_0");
-      case GgufOutputType::kF16:
-        return named("F16");
-      case GgufOutputType::kBf16:
-        return named("BF16");
-      case GgufOutputType::kF32:
-        return named("F32");
-      case GgufOutputType::kOwn:
-        break;
-    }
-    if (!can_encode(own))
-      refuse(cat(", which lancet does not write: expected Q8_0, F16 or BF16, or a file of one of ", encodable_types()));
-    return own;
-  }
-
- private:
   const ModelFiles& files_;
   GgufOutputType type_;
   std::vector<WeightSpec> table_;
   std::optional<size_t> n_edits_;
+  std::map<WeightId, std::vector<EncodedPart>> encoded_;  ///< what read_back() last made of each changed weight
 };
 
 }  // namespace
@@ -141,7 +140,7 @@ void check_gguf_output(const OutputOptions& asked, const ModelFiles& files, cons
       throw ConfigError(cat("output.format: gguf: ", spec.name,
                             " shares its tensor with other weights, which would change with it: expected adapter"));
     for (const std::string& name : spec.stored.tensors)
-      static_cast<void>(GgufForm::written_type(source_of(*files.checkpoint.gguf(), name), asked.gguf_type));
+      static_cast<void>(written_type(source_of(*files.checkpoint.gguf(), name), asked.gguf_type));
   }
 }
 

@@ -139,7 +139,7 @@ class CheckpointExport {
 
 ExportCheckpointReport export_checkpoint_folder(const ExportCheckpointJob& job) {
   check_export_folder(job.out, job.if_exists, job.model);
-  if (!find_gguf(job.model))
+  if (has_entry(job.model) && !find_gguf(job.model))
     throw ConfigError(cat(job.model.string(), ": expected a GGUF file, got another model: it is a checkpoint already"));
   OutputLock lock(job.out, kExportOutput);
   check_export_folder(job.out, job.if_exists, job.model);  // again: another run may have ended before the lock

@@ -63,9 +63,6 @@ void check_model(const ExportGgufJob& job) {
                           "export model copies it"));
 }
 
-/// The file itself, which has no name of its own yet.
-fs::path place_of_open_file(const FileHandle& file) { return cat("/proc/self/fd/", file.descriptor()); }
-
 /// The text of an entry.
 std::string text_of_entry(const std::vector<GgufEntry>& entries, std::string_view key) {
   for (const auto& [name, value] : entries)
@@ -94,7 +91,7 @@ class GgufExport {
     for (size_t i = 0; i < factors.size(); ++i)
       write_tensor(to, tensors[i], std::as_bytes(std::span(factors[i].numbers)));
     const uint64_t size = head.size() + tensors.back().begin + tensors.back().bytes() + tensors.back().padding();
-    check_description(place_of_open_file(to), size);
+    check_description(temporary.path(), size);
     write_weights(to, weights, std::span(tensors).subspan(factors.size()));
     files_.checkpoint.check_unchanged();
     check_out(job_);  // again: another run may have ended meanwhile

@@ -7,6 +7,7 @@
 
 #include "lancet/core/strings.h"
 #include "lancet/quant/gguf_blocks.h"
+#include "rows_of_file.h"
 
 namespace lancet {
 namespace {
@@ -19,8 +20,7 @@ const GgufType* matrix_type_of(GgufMatrixType asked, DType own) {
 /// Rows and numbers as the file has them.
 Tensor changed(const Tensor& part, const GgufPlaceOf& place) {
   if (place.change == GgufChange::kLessOne) return part + 1;
-  if (place.change == GgufChange::kNone) return part;
-  return part.unflatten(0, {place.heads, 2, -1}).transpose(1, 2).flatten(0, 2).contiguous();
+  return rows_of_file(part, place.change, place.heads);
 }
 
 }  // namespace
