@@ -21,7 +21,11 @@ class RomeEditor final : public LayeredEditor {
   RomeEditor(LayeredOptions layered, bool uses_covariance)
       : LayeredEditor(std::move(layered)), uses_covariance_(uses_covariance) {}
 
-  EditorNeeds needs() const override { return {.subject = true, .statistics = uses_covariance_}; }
+  EditorNeeds needs() const override {
+    EditorNeeds needs = LayeredEditor::needs();
+    needs.statistics = uses_covariance_;
+    return needs;
+  }
 
  protected:
   LayerSolution solve(const EditContext& context, const LayerProblem& problem) const override {
@@ -45,6 +49,8 @@ std::unique_ptr<Editor> make_rome_editor(ConfigSection& editor, RomeKeys keys) {
   if (keys == RomeKeys::kOriginal) layered.direction_mean = ContextMean::kFlat;
   layered = parse_layered_options(editor, std::move(layered));
   const bool uses_covariance = read(editor, LayeredSpec::kCovariance);
+  if (!uses_covariance && layered.entity_weight > 0)
+    editor.problem(LayeredSpec::kEntities.key, "expected weight: 0 with covariance: false, which uses no statistics");
   return std::make_unique<RomeEditor>(std::move(layered), uses_covariance);
 }
 

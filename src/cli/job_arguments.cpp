@@ -83,7 +83,6 @@ ConfigTree one_line_job(const JobArguments& arguments) {
     if (!arguments.subject.empty()) request.set("subject", ConfigTree::text(arguments.subject));
     if (!arguments.target.empty()) request.set("target", ConfigTree::text(arguments.target));
     job.set("requests", ConfigTree::list({std::move(request)}));
-    job.set("evaluate", ConfigTree::list({ConfigTree::text("efficacy"), ConfigTree::text("generation")}));
   }
   if (!arguments.out.empty()) job.set("output", map_of("dir", arguments.out));
   return job;

@@ -26,6 +26,13 @@ std::optional<std::vector<int64_t>> parse_layers(ConfigSection& editor) {
 
 namespace {
 
+double parse_entity_weight(ConfigSection& editor) {
+  ConfigSection section = editor.section(LayeredSpec::kEntities.key);
+  const double weight = read(section, EntitiesSpec::kWeight);
+  section.finish();
+  return weight;
+}
+
 /// Refuses options that do not work with chunks. The values of chunks are found one after another at the last layer,
 /// with the values of the earlier chunks in place exactly as they were found.
 void refuse_beside_chunks(ConfigSection& editor, const LayeredOptions& options) {
@@ -52,6 +59,7 @@ LayeredOptions parse_layered_options(ConfigSection& editor, LayeredOptions optio
   options.layers = parse_layers(editor);
   options.values = parse_value_options(editor.section(LayeredSpec::kValues.key), options.values);
   options.contexts = parse_context_options(editor);
+  options.entity_weight = parse_entity_weight(editor);
   options.target_rule.compat = read<Compat>(editor, LayeredSpec::kCompat);
   options.target_rule.end = parse_target_end(editor);
   if (options.target_rule.compat != Compat::kNone && !options.contexts.chat.empty())

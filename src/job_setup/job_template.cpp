@@ -5,6 +5,7 @@
 #include <sstream>
 #include <vector>
 
+#include "automatic_editor.h"
 #include "lancet/core/config_section.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
@@ -15,7 +16,6 @@
 #include "lancet/spec/evaluate_spec.h"
 #include "lancet/spec/statistics_options.h"
 #include "lancet/statistics/cached_bytes.h"
-#include "lancet/text/chat_template.h"
 
 namespace lancet {
 namespace {
@@ -100,16 +100,6 @@ std::string automatic_options(const ModelConfig& config) {
   return text;
 }
 
-/// Whether the model is made for chats: it has a chat template that accepts a prompt.
-bool is_for_chats(const ModelFiles& files) {
-  try {
-    static_cast<void>(ChatTemplate::of(files.checkpoint.folder()).context(*files.tokenizer));
-    return true;
-  } catch (const Error&) {
-    return false;
-  }
-}
-
 /// Returns the contexts for an instruct model: those of its preset, and a user's message. Without the message, most
 /// edits hold only in plain text.
 std::string chat_contexts_text(const Preset* preset) {
@@ -130,7 +120,8 @@ std::string editor_text(const ModelFiles& files) {
     text += cat("  preset: auto     # published options: lancet presets ", preset->name,
                 "; null: automatic ones\n  # from ", one_line(preset->source), "\n");
   else
-    text += automatic_options(files.config);
+    text += cat("  ", kEntitiesLine, "    # keeps what the model says about other subjects\n",
+                automatic_options(files.config));
   if (const std::vector<std::string> others = other_published(files); !others.empty())
     text += cat("  # published for this model, with preset: auto: ", join(others), "\n");
   return text;

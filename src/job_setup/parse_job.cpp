@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "automatic_editor.h"
 #include "lancet/core/config_tree.h"
 #include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
@@ -197,7 +198,12 @@ bool choose_options(ConfigTree& job, const JobSource& source) {
   if (editor.find("method") == nullptr) editor.set("method", ConfigTree::text(kDefaultMethod));
   const bool are_published =
       !wants_none && find_automatic_preset(editor.find("method")->scalar, job, source) != nullptr;
-  if (are_published) editor.set("preset", ConfigTree::text("auto"));
+  if (are_published) {
+    editor.set("preset", ConfigTree::text("auto"));
+  } else {
+    choose_chat_context(editor, job, source);
+    choose_entities(editor, job);
+  }
   job.set("editor", std::move(editor));
   return !are_published;
 }
@@ -267,8 +273,11 @@ void tell_defaults(const CompletedJob& completed, const JobConfig& job) {
     std::vector<int64_t> layers = target_layers(*editor, config);
     layers.erase(std::unique(layers.begin(), layers.end()), layers.end());
     const std::vector<int64_t> value_layers = editor->value_layers(config);
+    const ContextOptions* contexts = editor->contexts();
     log_line(cat("editor  ", job.method, " with automatic options, layers ", shape_text(layers),
                  value_layers.empty() ? "" : cat(", values at ", shape_text(value_layers)),
+                 contexts != nullptr && !contexts->chat.empty() ? ", prompts also as a user's messages" : "",
+                 editor->needs().entity_weight > 0 ? ", other subjects' keys kept" : "",
                  ": no published ones are known for this model"));
   }
   const ConfigTree* statistics = completed.tree.find("statistics");

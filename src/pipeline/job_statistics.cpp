@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <span>
 
+#include "lancet/core/error.h"
 #include "lancet/core/hash.h"
 #include "lancet/editors/registry.h"
 #include "lancet/statistics/derived_store.h"
+#include "lancet/statistics/entity_moments.h"
 #include "lancet/statistics/null_space_store.h"
 #include "lancet/statistics/statistics_store.h"
 
@@ -22,6 +24,12 @@ fs::path cache_file(const StatisticsOptions& options, const EditorNeeds& needs, 
                           : factor_file(options.cache, content_key, options.ridge);
 }
 
+std::vector<std::string> subjects_of(std::span<const EditRequest> requests) {
+  std::vector<std::string> subjects;
+  for (const EditRequest& request : requests) subjects.push_back(request.subject);
+  return subjects;
+}
+
 /// Wraps a text so that it is read only once, however often it is asked for: the model may have to write it, which
 /// takes long.
 StatisticsText read_once(StatisticsText text) {
@@ -36,12 +44,13 @@ StatisticsText read_once(StatisticsText text) {
 }  // namespace
 
 JobStatistics::JobStatistics(const JobConfig& job, const ModelFiles& files, const Communicator& communicator,
-                             std::shared_ptr<const CorpusTokens> corpus)
-    : JobStatistics(job, files, communicator, target_layers(*make_editor(job.editor), files.config),
-                    std::move(corpus)) {}
+                             std::shared_ptr<const CorpusTokens> corpus, std::span<const EditRequest> requests)
+    : JobStatistics(job, files, communicator, target_layers(*make_editor(job.editor), files.config), std::move(corpus),
+                    requests) {}
 
 JobStatistics::JobStatistics(const JobConfig& job, const ModelFiles& files, const Communicator& communicator,
-                             std::vector<int64_t> layers, std::shared_ptr<const CorpusTokens> corpus)
+                             std::vector<int64_t> layers, std::shared_ptr<const CorpusTokens> corpus,
+                             std::span<const EditRequest> requests)
     : job_(job),
       files_(files),
       is_root_(communicator.is_root()),
@@ -70,6 +79,21 @@ JobStatistics::JobStatistics(const JobConfig& job, const ModelFiles& files, cons
       if (is_root_) projections_->check();
       break;
   }
+  const std::unique_ptr<Editor> editor = make_editor(job.editor);
+  entity_weight_ = editor->needs().entity_weight;
+  if (entity_weight_ == 0) return;
+  if (projections_)
+    throw ConfigError("editor.entities: expected weight: 0 with statistics.import_null_space, which has no moments");
+  left_out_ = names_among(subjects_of(requests));
+  if (!is_root_) return;
+  std::optional<std::string> chat;
+  if (const ContextOptions* contexts = editor->contexts())
+    chat = chat_context(*contexts, files.checkpoint.folder(), *files.tokenizer);
+  entities_ = entity_documents(*files.tokenizer, chat.value_or(""), left_out_);
+}
+
+bool JobStatistics::are_for(std::span<const EditRequest> requests) const {
+  return entity_weight_ == 0 || names_among(subjects_of(requests)) == left_out_;
 }
 
 void JobStatistics::describe(Workload& work) const {
@@ -92,6 +116,21 @@ std::shared_ptr<MomentSource> JobStatistics::open_moments(const CausalLM& model,
   auto store = std::make_shared<StatisticsStore>(model, files_.checkpoint, text, job_.statistics->cache, side);
   store->save_every(job_.statistics->save_every_s);
   return store;
+}
+
+StatisticsText JobStatistics::entity_text() const {
+  StatisticsText text = text_of(entities_);
+  text.content = "names of other subjects";
+  return text;
+}
+
+/// Returns the moments of `text` and of entities, if the editor needs these.
+std::shared_ptr<MomentSource> JobStatistics::with_entities(const CausalLM& model,
+                                                           std::shared_ptr<MomentSource> text) const {
+  if (entity_weight_ == 0) return text;
+  auto entities = std::make_shared<StatisticsStore>(model, files_.checkpoint, entity_text(), job_.statistics->cache);
+  entities->save_every(job_.statistics->save_every_s);
+  return std::make_shared<MixedMoments>(std::move(text), std::move(entities), entity_weight_);
 }
 
 bool JobStatistics::may_be_cached(const JobConfig& job, const ModelConfig& config) {
@@ -119,8 +158,13 @@ bool JobStatistics::is_cached(const Checkpoint& checkpoint) const {
                                                                          : "";
   const CovarianceKeys keys(text_key, files_.checkpoint, files_.config,
                             to_scalar_type(job_.run.dtype.value_or(files_.config.dtype)), rule_of_weights);
+  const CovarianceKeys entity_keys(entity_weight_ > 0 ? entity_text().content_key : "", files_.checkpoint,
+                                   files_.config, to_scalar_type(job_.run.dtype.value_or(files_.config.dtype)),
+                                   rule_of_weights);
   const auto is_there = [&](const std::shared_ptr<ImportedStatistics>& imported, int64_t layer, MomentSide side) {
-    return fs::exists(cache_file(options, needs, imported ? imported->content_key(layer) : keys.of(layer, side)));
+    std::string key = imported ? imported->content_key(layer) : keys.of(layer, side);
+    if (entity_weight_ > 0) key = MixedMoments::content_key(key, entity_keys.of(layer), entity_weight_);
+    return fs::exists(cache_file(options, needs, key));
   };
   return std::all_of(layers_.begin(), layers_.end(), [&](int64_t layer) {
     return is_there(imported_, layer, MomentSide::kKeys) &&
@@ -133,7 +177,7 @@ void JobStatistics::prepare(const CausalLM& model, const std::string& content_ha
   if (projections_) return projections_->keep_in(kept_);
   const StatisticsOptions& options = *job_.statistics;
   const StatisticsText text = open_text(model, content_hash);
-  moments_ = open_moments(model, text, MomentSide::kKeys);
+  moments_ = with_entities(model, open_moments(model, text, MomentSide::kKeys));
   const EditorNeeds needs = make_editor(job_.editor)->needs();
   const auto spectra = [&](MomentSource& moments, MomentSide side) {
     return std::make_unique<SpectrumStore>(moments, model.placement(), files_.config, options.cache, side);

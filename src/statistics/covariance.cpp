@@ -26,12 +26,38 @@ TokenBatch make_chunk(const CorpusTokens& corpus, std::span<const int64_t> docum
   return make_packed_batch(parts);
 }
 
-/// Hooks that add each layer's keys of one chunk to its sum. They borrow the sums and the chunk's counts.
-HookSet hooks_of(MomentSums& sums, std::span<const int64_t> layers, RowCounts& counts) {
+/// The rows of a chunk whose keys are summed.
+struct CountedRows {
+  Tensor places_N;   ///< int64, host; undefined: all
+  RowCounts counts;  ///< how often each of them counts
+
+  Tensor of(const Tensor& keys_TF) const {
+    return places_N.defined() ? keys_TF.index_select(0, places_N.to(keys_TF.device())) : keys_TF;
+  }
+};
+
+/// Returns the row of each document's last token, in the order of the documents.
+Tensor ends_of(const SequenceInfo& sequence) {
+  std::vector<int64_t> ends;
+  int64_t end = 0;
+  for (const DocumentRun& run : sequence.packed)
+    for (int64_t i = 0; i < run.documents; ++i) ends.push_back((end += run.tokens) - 1);
+  const Tensor places_N = torch::tensor(ends, torch::kLong);
+  return sequence.places_P.defined() ? sequence.places_P.index_select(0, places_N) : places_N;
+}
+
+CountedRows counted_rows(const CorpusTokens& corpus, const SequenceInfo& sequence) {
+  if (corpus.only_ends) return {ends_of(sequence), RowCounts()};
+  return {Tensor(), RowCounts(token_counts(sequence))};
+}
+
+/// Hooks that add each layer's keys of one chunk to its sum. They borrow the sums and the chunk's rows.
+HookSet hooks_of(MomentSums& sums, std::span<const int64_t> layers, CountedRows& rows) {
   HookSet hooks;
   for (size_t i = 0; i < layers.size(); ++i)
-    hooks.observe({HookPoint::kMlpKey, layers[i]},
-                  [&sum = sums.of(i), &counts](const Tensor& keys_1TF) { sum.add(keys_1TF.flatten(0, 1), counts); });
+    hooks.observe({HookPoint::kMlpKey, layers[i]}, [&sum = sums.of(i), &rows](const Tensor& keys_1TF) {
+      sum.add(rows.of(keys_1TF.flatten(0, 1)), rows.counts);
+    });
   hooks.stop_at({HookPoint::kMlpKey, layers.back()});
   return hooks;
 }
@@ -79,8 +105,9 @@ void collect_own_chunks(const CausalLM& model, const CorpusTokens& corpus,
     TokenBatch chunk = make_chunk(corpus, chunks[static_cast<size_t>(i)]);
     chunk.sequence.turn = &turn;
     RowCounts counts(token_counts(chunk.sequence));
+    CountedRows rows = counted_rows(corpus, chunk.sequence);
     model.run_layers(model.embed(chunk.ids_BT, chunk.sequence), chunk.sequence, {0, layers.back() + 1},
-                     hooks_of(sums, layers, counts));
+                     hooks_of(sums, layers, rows));
     progress.advance_pieces();
     progress.advance(counts.total(chunk.ids_BT.numel()));
   };
@@ -162,7 +189,7 @@ CorpusTokens read_corpus(const Tokenizer& tokenizer, const StatisticsOptions& op
 
 CorpusTokens broadcast_corpus(Communicator& communicator, const CorpusTokens& corpus) {
   if (communicator.size() == 1) return corpus;
-  std::vector<int64_t> lengths{corpus.tokens, corpus.exhausted ? 1 : 0};
+  std::vector<int64_t> lengths{corpus.tokens, corpus.exhausted ? 1 : 0, corpus.only_ends ? 1 : 0};
   std::string ids;
   communicator.run_collectively("statistics", [&] {
     for (const std::vector<TokenId>& document : corpus.documents) {
@@ -172,9 +199,9 @@ CorpusTokens broadcast_corpus(Communicator& communicator, const CorpusTokens& co
   });
   lengths = broadcast_numbers(communicator, lengths);
   ids = communicator.broadcast(std::move(ids));
-  CorpusTokens received{{}, lengths.at(0), lengths.at(1) == 1};
+  CorpusTokens received{{}, lengths.at(0), lengths.at(1) == 1, lengths.at(2) == 1};
   size_t at = 0;
-  for (size_t i = 2; i < lengths.size(); ++i) {
+  for (size_t i = 3; i < lengths.size(); ++i) {
     std::vector<TokenId>& document = received.documents.emplace_back(static_cast<size_t>(lengths[i]));
     const size_t bytes = document.size() * sizeof(TokenId);
     std::memcpy(document.data(), ids.data() + at, bytes);

@@ -62,6 +62,7 @@ int64_t agreed_chunk_tokens(const CausalLM& model, MomentSide side, std::span<co
 StatisticsText text_of(const CorpusTokens& corpus) {
   ContentHash hash;
   for (const auto& document : corpus.documents) hash.add(std::as_bytes(std::span(document)));
+  if (corpus.only_ends) hash.add("only ends");
   return {hash.hex(), [&corpus](Communicator& communicator) { return broadcast_corpus(communicator, corpus); },
           corpus.tokens};
 }
@@ -103,7 +104,7 @@ std::filesystem::path StatisticsStore::cache_file(int64_t layer) const {
 
 /// Prints what work will be done, before it begins.
 void StatisticsStore::tell_work(size_t n_layers) const {
-  const std::string text = text_.tokens > 0 ? cat(text_.tokens, " tokens of text") : "the text";
+  const std::string text = text_.tokens > 0 ? cat(text_.tokens, " tokens of ", text_.content) : "the text";
   const std::string over =
       text_.making.empty() ? cat("one pass over ", text) : cat(text_.making, ", and one pass over them");
   const std::string how = side_ == MomentSide::kKeys ? "" : ", with backward,";

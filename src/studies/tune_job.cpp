@@ -246,9 +246,9 @@ class TuneRun {
     const EditorNeeds needs = editor->needs();
     if (!needs.statistics) return {};
     std::unique_ptr<JobStatistics>& statistics =
-        statistics_[{needs.null_space, needs.curvature, target_layers(*editor, files_->config)}];
+        statistics_[{needs.null_space, needs.curvature, needs.entity_weight, target_layers(*editor, files_->config)}];
     if (!statistics) {
-      auto made = std::make_unique<JobStatistics>(job, *files_, ranks_, corpus_);
+      auto made = std::make_unique<JobStatistics>(job, *files_, ranks_, corpus_, requests_);
       made->keep_in(kept_);
       made->prepare(model, content_hash_, ranks_);
       statistics = std::move(made);
@@ -328,7 +328,7 @@ class TuneRun {
   std::string computed_on_;                                                ///< types and devices
   std::shared_ptr<const CorpusTokens> corpus_;                             ///< read once for all trials
   std::shared_ptr<KeptMatrices> kept_ = std::make_shared<KeptMatrices>();  ///< matrices of all trials' solves
-  std::map<std::tuple<std::optional<NullSpaceRule>, bool, std::vector<int64_t>>, std::unique_ptr<JobStatistics>>
+  std::map<std::tuple<std::optional<NullSpaceRule>, bool, double, std::vector<int64_t>>, std::unique_ptr<JobStatistics>>
       statistics_;
   std::map<std::tuple<int64_t, int64_t, int, std::string>, std::vector<std::string>> contexts_;
   std::vector<TrialScore> before_;

@@ -68,6 +68,8 @@ def test_a_model_with_a_chat_template_is_edited_and_asked_in_a_chat(lancet, make
     """With a preset, or without one; without a template the job has nothing of it."""
     model = make(lancet)
     plain = yaml.safe_load(init(lancet, model).stdout)
+    # published options are as they were published
+    assert plain["editor"].get("entities") == (None if make is bare_model else {"weight": 1})
     assert plain["evaluate"] == ["efficacy", "paraphrase", "specificity", "generation", "subject"] and "contexts" not in plain["editor"]
     config = model / "tokenizer_config.json"
     config.write_text(json.dumps(json.loads(config.read_text()) | {"chat_template": LLAMA_2}))
@@ -82,18 +84,39 @@ def test_a_model_with_a_chat_template_is_edited_and_asked_in_a_chat(lancet, make
     assert "chat_contains" in report["metrics"]
 
 
-def test_one_line_says_what_it_chose(lancet):
+def edit_in_one_line(lancet, model, *settings):
     fact = own_facts(1)[0]
     line = [word for key, value in fact.items() for word in (f"--{key}", value)]
-    settings = ["statistics.tokens=1600", f"statistics.cache={lancet.cache}", "evaluate=[efficacy]", "editor.values.steps=3"]
-    result = lancet.run("edit", "--model", unknown_model(lancet), *line, "--out", lancet.out,
+    settings = ["statistics.tokens=1600", f"statistics.cache={lancet.cache}", "editor.values.steps=3", *settings]
+    result = lancet.run("edit", "--model", model, *line, "--out", lancet.out,
                         *[word for setting in settings for word in ("--set", setting)])  # fmt: skip
     assert result.returncode == 0, result.stderr
+    return result
+
+
+def test_one_line_says_what_it_chose(lancet):
+    result = edit_in_one_line(lancet, unknown_model(lancet), "evaluate=[efficacy]")
     layers = [weight["name"].split(".")[2] for weight in json.loads((lancet.out / "report.json").read_text())["weights"]]
     # values at the last layer, whose residual is spread: a replay is asked for by name
-    chosen = f"editor  memit with automatic options, layers [{', '.join(layers)}], values at [{layers[-1]}]: no published ones are known for this model"
+    chosen = f"editor  memit with automatic options, layers [{', '.join(layers)}], values at [{layers[-1]}], other subjects' keys kept: no published ones are known for this model"
     assert chosen in result.stderr, result.stderr
     assert "the model writes its own (statistics.corpus: self)" in result.stderr
+
+
+def test_one_line_edits_a_chat_model_in_its_chat_too(lancet):
+    """What the line does not choose is as `init` writes it; what it chooses is as it says."""
+    model = unknown_model(lancet)
+    config = model / "tokenizer_config.json"
+    config.write_text(json.dumps(json.loads(config.read_text()) | {"chat_template": LLAMA_2}))
+    result = edit_in_one_line(lancet, model)
+    assert ", prompts also as a user's messages, other subjects' keys kept: no published" in result.stderr, result.stderr
+    made, report = yaml.safe_load((lancet.out / "job.yaml").read_text()), json.loads((lancet.out / "report.json").read_text())
+    asked = yaml.safe_load(init(lancet, model).stdout)
+    assert made["editor"]["contexts"] == asked["editor"]["contexts"] and made["editor"]["entities"] == asked["editor"]["entities"]
+    assert made["evaluate"] == asked["evaluate"] and "chat_contains" in report["metrics"] and any("[INST]" in text for text in report["contexts"])
+    assert "paraphrase" not in result.stdout.split("metric, %")[1], "a row without prompts says nothing"
+    plain = edit_in_one_line(lancet, model, "output.replace=true", "editor.contexts.generate=1", "editor.entities.weight=0")
+    assert "no published" in plain.stderr and "user's messages" not in plain.stderr and "other subjects" not in plain.stderr
 
 
 def test_the_job_names_what_it_is_made_of(lancet):

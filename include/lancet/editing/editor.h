@@ -42,6 +42,8 @@ struct EditorNeeds {
   /// EditContext::null_space by this rule is used instead of covariance_factor.
   std::optional<NullSpaceRule> null_space = {};
   bool curvature = false;  ///< EditContext::curvature is used instead of covariance_factor
+  /// The weight of the keys of other subjects in the covariance (MixedMoments); 0: the covariance is of text alone.
+  double entity_weight = 0;
   std::optional<BackwardNeeds> backward = {};
   bool history = false;        ///< keys of earlier batches are part of every solve
   int64_t changes = 1;         ///< most changes of each weight by one batch; each change has a column for every request

@@ -20,6 +20,7 @@ class LayeredEditor : public Editor {
   EditorNeeds needs() const override {
     return {.subject = options_.values.chunk_tokens == 0,
             .statistics = true,
+            .entity_weight = options_.entity_weight,
             .history = options_.keeps_history || options_.keeps_solved_keys || options_.text_budget,
             .changes = options_.passes,
             .solve_matrices = options_.text_budget ? 3 : 0};  // a system, its vectors, and the weight's changes

@@ -115,6 +115,7 @@ struct LayeredOptions {
   TargetRule target_rule;
   ValueOptions values;
   ContextOptions contexts;
+  double entity_weight = 0;  ///< EditorNeeds::entity_weight
   EqualKeys equal_keys = EqualKeys::kWarn;
   NormAnchor norm_anchor;
   LayerTarget targets = LayerTarget::kLast;
@@ -134,7 +135,7 @@ struct LayeredOptions {
   SolveWeight weight;
 };
 
-/// Parses `layers`, `values`, `contexts`, `compat`, `equal_keys`, `norm_anchor`, with a method's own defaults. If the
+/// Parses `layers`, `values`, `contexts`, `entities`, `compat`, `equal_keys`, `norm_anchor`, with a method's own defaults. If the
 /// method's order is kTogether, also parses `targets`, unless its spread is kRoot, and `blue`, if its values are found
 /// on the weights edited so far.
 LayeredOptions parse_layered_options(ConfigSection& editor, LayeredOptions defaults);

@@ -28,6 +28,17 @@ inline constexpr std::string_view kLambda =
     "lambda: the weight of the statistics against the requests; a larger one gives milder edits";
 inline constexpr std::string_view kHeldKeys = "keep the outputs for the keys of earlier batches as they are";
 
+/// `entities:` of an editor.
+struct EntitiesSpec {
+  static constexpr NumberOption kWeight{
+      {.key = "weight",
+       .meaning = "w of C' = C + w (tr C / tr S) S, where S are the second moments of the keys at the last tokens of "
+                  "5,000 names of other people, places, works and companies; 0: the statistics are of text alone"},
+      {.min = 0},
+      0.0};
+  static constexpr AnyOption kAll[] = {&kWeight};
+};
+
 struct LayeredSpec {
   static constexpr IntegersOption kLayers{
       {.key = "layers",
@@ -48,6 +59,12 @@ struct LayeredSpec {
        .methods = kLocatingMethods},
       ContextsSpec::kAll,
       Shape::kKeysOrTexts};
+  static constexpr SectionOption kEntities{
+      {.key = "entities",
+       .meaning = "what the model says about other subjects is kept, in addition to ordinary text",
+       .methods = kLayeredMethods,
+       .affects = Affects::kState},
+      EntitiesSpec::kAll};
 
   static constexpr NumberOption kCovarianceWeight = solve_weight("covariance_weight", kLambda, "memit nse", 0.8);
   static constexpr NumberOption kEmmetCovarianceWeight = solve_weight("covariance_weight", kLambda, "emmet", 0.98);
@@ -168,6 +185,7 @@ struct LayeredSpec {
   static constexpr AnyOption kAll[] = {&kLayers,
                                        &kValues,
                                        &kContexts,
+                                       &kEntities,
                                        &kCovarianceWeight,
                                        &kEmmetCovarianceWeight,
                                        &kPmetCovarianceWeight,

@@ -25,6 +25,7 @@ struct CorpusTokens {
   std::vector<std::vector<TokenId>> documents;
   int64_t tokens = 0;
   bool exhausted = false;  ///< whether the corpus has fewer tokens than requested, so that all of it is used
+  bool only_ends = false;  ///< only the key at the last token of each document counts
 };
 
 /// Reads the corpus. Throws: ConfigError when it cannot be read, or has fewer tokens than a key of the model has
@@ -56,8 +57,9 @@ struct PassOptions {
   PartialSums* saves = nullptr;
 };
 
-/// Collective. Runs the forward pass, with chunks spread over the ranks, and stops after the last layer's keys. Every
-/// rank gets the whole result: one Covariance per layer of `layers` (ascending).
+/// Collective. Runs the forward pass, with chunks spread over the ranks, and stops after the last layer's keys. The
+/// moments are over all tokens, or over the documents' last tokens (CorpusTokens::only_ends). Every rank gets the whole
+/// result: one Covariance per layer of `layers` (ascending).
 std::vector<Covariance> collect_covariances(const CausalLM& model, const CorpusTokens& corpus,
                                             std::span<const int64_t> layers, Communicator& communicator,
                                             PassOptions options = {});

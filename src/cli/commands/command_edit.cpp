@@ -29,6 +29,7 @@ std::string metrics_text(const EditReport& report) {
   std::vector<std::vector<std::string>> rows{head};
   for (const MetricRow& row : report.after.metrics) {
     const Tally& after = report.after.totals.find(row.name)->second;
+    if (after.count == 0) continue;  // no request has prompts for it
     rows.push_back({row.name, metric_text(row, report.before.totals.find(row.name)->second.mean())});
     if (!right_after.empty()) rows.back().push_back(metric_text(row, right_after.find(row.name)->second.mean()));
     rows.back().push_back(metric_text(row, after.mean()));
