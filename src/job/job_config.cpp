@@ -166,6 +166,10 @@ ValueSteps parse_work(ConfigSection& job, const std::filesystem::path& base, Job
         !method->null_space)
       job.problem(JobSpec::kStatistics.key,
                   cat("import_null_space: ", config.method, " needs moments: expected corpus or import"));
+    if (config.statistics->from == StatisticsFrom::kImportedNullSpace && method && method->entities)
+      job.problem(JobSpec::kEditor.key,
+                  "entities: expected weight: 0 beside statistics.import_null_space, which has no "
+                  "moments that entities could be added to");
     const bool has_files = config.statistics->from == StatisticsFrom::kImport;
     if (has_files && method && method->curvature && config.statistics->import_gradients.empty())
       job.problem(

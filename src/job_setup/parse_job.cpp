@@ -119,7 +119,8 @@ std::optional<MethodNeeds> read_editor(ConfigSection& section) {
   return MethodNeeds{.statistics = needs.statistics,
                      .null_space = needs.null_space.has_value(),
                      .curvature = needs.curvature,
-                     .values = editor->values() != nullptr};
+                     .values = editor->values() != nullptr,
+                     .entities = needs.entity_weight > 0};
 }
 
 JobTables tables_of_program() {

@@ -10,6 +10,7 @@
 #include "lancet/core/hash.h"
 #include "lancet/core/progress.h"
 #include "lancet/core/reporter.h"
+#include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
 #include "lancet/http/http_client.h"
 #include "lancet/io/files.h"
@@ -25,7 +26,8 @@ constexpr std::string_view kTarget = "{target}", kAnswer = "{answer}", kPromptPl
 constexpr std::string_view kEndOfThoughts = "</think>";
 constexpr std::string_view kBuiltInPrompt = "prompt.txt";
 constexpr size_t kTries = 2;
-constexpr size_t kMostInRow = 3;  ///< questions without an answer, after which a judge is no longer asked
+constexpr size_t kShownWords = 100;  ///< of a judge's words in a warning
+constexpr size_t kMostInRow = 3;     ///< questions without an answer, after which a judge is no longer asked
 
 JudgePrompt open_prompt(const std::filesystem::path& file) {
   if (!file.empty())
@@ -91,7 +93,7 @@ AnswerJudge::AnswerJudge(const JudgeOptions& options, std::unique_ptr<JudgeLine>
       memory_(options.memory),
       line_(std::move(line)) {}
 
-JudgeVerdict AnswerJudge::judge_one(const JudgedAnswer& judged, Failures& failures) {
+JudgeVerdict AnswerJudge::judge_one(const JudgedAnswer& judged, Failures& failures, Unclear& unclear) {
   const std::string question = prompt_.fill(judged);
   ContentHash hash;
   hash.add(name_).add(question).add(judged.prompt).add(judged.answer).add(judged.target);
@@ -100,7 +102,9 @@ JudgeVerdict AnswerJudge::judge_one(const JudgedAnswer& judged, Failures& failur
   if (const std::optional<JudgeVerdict> known = memory_->find(key)) return *known;
   for (size_t tries = 0; tries < kTries && failures.in_row < kMostInRow; ++tries) {
     try {
-      const JudgeVerdict verdict = verdict_in(line_->ask(judged, question));
+      const std::string words = line_->ask(judged, question);
+      const JudgeVerdict verdict = verdict_in(words);
+      if (verdict == JudgeVerdict::kUnclear && unclear.all++ == 0) unclear.first = words;
       memory_->keep(key, verdict);
       failures.in_row = 0;
       return verdict;
@@ -118,11 +122,16 @@ JudgeVerdict AnswerJudge::judge_one(const JudgedAnswer& judged, Failures& failur
 std::vector<JudgeVerdict> AnswerJudge::judge(std::span<const JudgedAnswer> answers) {
   std::vector<JudgeVerdict> verdicts;
   Failures failures;
+  Unclear unclear;
   Progress progress("judge", static_cast<int64_t>(answers.size()), "answers");
   for (const JudgedAnswer& judged : answers) {
-    verdicts.push_back(judge_one(judged, failures));
+    verdicts.push_back(judge_one(judged, failures, unclear));
     progress.advance();
   }
+  if (2 * unclear.all > answers.size())
+    log_warning(cat("evaluate.judge: ", counted(unclear.all, "answer"), " of ", count_text(answers.size()),
+                    " got neither yes nor no, and count as unclear: expected one of them as the first word, got '",
+                    printable(excerpt(unclear.first, kShownWords)), "' first"));
   if (failures.all > 0)
     log_warning(
         cat("evaluate.judge: ", counted(failures.all, "answer"), " of ", count_text(answers.size()),

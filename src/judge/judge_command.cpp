@@ -33,6 +33,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kLookEvery_ms = 200;  ///< time between two checks whether the work was cancelled
 constexpr size_t kLongestLine = 1 << 16;
+constexpr std::chrono::milliseconds kGreetingPatience(2000);
+constexpr size_t kShownOutput = 100;  ///< of unexpected text
 
 std::string system_words(int error) { return std::strerror(error); }
 
@@ -100,8 +102,20 @@ class JudgeProcess {
       read_.append(buffer.data(), static_cast<size_t>(got));
     }
   }
-  /// Whether there are lines to which no question belongs: they would be read as the answer to the next question.
-  bool has_more() const { return !read_.empty(); }
+  /// Throws: ConfigError if there is text to which no question belongs, or if some comes within `patience`: it would be
+  /// read as the answer to another question.
+  void expect_silence(std::chrono::milliseconds patience = {}) {
+    pollfd polled{own_.get(), POLLIN, 0};
+    std::array<char, 256> buffer{};
+    if (read_.empty() && ::poll(&polled, 1, static_cast<int>(patience.count())) > 0)
+      if (const ssize_t got = ::recv(own_.get(), buffer.data(), buffer.size(), MSG_DONTWAIT); got > 0)
+        read_.append(buffer.data(), static_cast<size_t>(got));
+    if (!read_.empty())
+      throw ConfigError(
+          cat("evaluate.judge.command: expected one line for each question, which begins with yes or no, ",
+              "and nothing else on standard output, got more than a line: '", printable(excerpt(read_, kShownOutput)),
+              "'"));
+  }
 
  private:
   void spawn(const std::vector<std::string>& command, int childs) {
@@ -162,10 +176,14 @@ class JudgeCommand final : public JudgeLine {
                        {"aliases", judged.aliases}};
     const Clock::time_point until = Clock::now() + seconds_;
     try {
-      if (!process_) process_ = std::make_unique<JudgeProcess>(command_);
+      const bool is_first = !process_;
+      if (is_first) process_ = std::make_unique<JudgeProcess>(command_);
+      process_->expect_silence();
       process_->write_line(line.dump(-1, ' ', false, Json::error_handler_t::replace), until);
       std::string words = process_->read_line(until);
-      if (process_->has_more()) throw ServerError("wrote more than a line for a question");
+      // a program that greets first gives every answer one question late
+      const bool may_greet = is_first && verdict_in(words) == JudgeVerdict::kUnclear;
+      process_->expect_silence(may_greet ? kGreetingPatience : std::chrono::milliseconds());
       return words;
     } catch (const ServerError& error) {
       process_.reset();

@@ -1,8 +1,11 @@
 // A judge on an HTTP server with OpenAI's chat completions API, which vLLM, SGLang, llama.cpp's server and Ollama have.
+#include <chrono>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "lancet/core/error.h"
+#include "lancet/core/progress.h"
 #include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
 #include "lancet/http/http_client.h"
@@ -16,7 +19,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr const char* kPath = "/v1/chat/completions";
-constexpr int kOk = 200;
+constexpr int kOk = 200, kTooMany = 429, kUnavailable = 503;
 constexpr size_t kShownBytes = 300;
 
 bool is_offline() {
@@ -59,12 +62,30 @@ class JudgeServer final : public JudgeLine {
     HttpQuestion asked{
         .method = "POST", .path = kPath, .body = body.dump(-1, ' ', false, Json::error_handler_t::replace)};
     add_token(asked, token_);
-    const HttpAnswer answer = ask_http(address_, asked, limits_);
+    const HttpAnswer answer = ask_patiently(asked);
     if (answer.status != kOk) throw wrong_answer(cat("status 200, got ", answer.status, ": ", shown(answer.body)));
     return content_of(answer.body);
   }
 
  private:
+  /// Asks again while the server is busy: after 1, 2, 4, ... seconds, as long as the time for one question allows it.
+  HttpAnswer ask_patiently(const HttpQuestion& asked) const {
+    for (std::chrono::milliseconds pause = std::chrono::seconds(1), waited{};; waited += pause, pause *= 2) {
+      HttpAnswer answer = ask_http(address_, asked, limits_);
+      const bool is_busy = answer.status == kTooMany || answer.status == kUnavailable;
+      if (!is_busy || waited + pause > limits_.whole) return answer;
+      wait(pause);
+    }
+  }
+
+  static void wait(std::chrono::milliseconds pause) {
+    constexpr std::chrono::milliseconds kSlice(100);
+    for (std::chrono::milliseconds slept{}; slept < pause; slept += kSlice) {
+      count_progress();  // throws Cancelled
+      std::this_thread::sleep_for(kSlice);
+    }
+  }
+
   ServerError wrong_answer(const std::string& expected) const {
     return ServerError(cat(address_.text(), ": POST ", kPath, ": expected ", expected));
   }

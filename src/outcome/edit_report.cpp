@@ -88,6 +88,7 @@ Json verdicts_json(const EditReport& report) {
   return {{"success", count.successes},
           {"measured", count.measured},
           {"written", count.written ? Json(*count.written) : Json(nullptr)},
+          {"in_chat", count.in_chat ? Json(*count.in_chat) : Json(nullptr)},
           {"did_not", causes},
           {"metric", kSuccessMetric},
           {"subjects", subjects_json(report)},

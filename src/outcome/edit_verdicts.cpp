@@ -120,9 +120,14 @@ SuccessCount count_successes(const EditReport& report) {
     if (verdict.cause != FailureCause::kNotMeasured) ++count.measured;
     if (verdict.cause == FailureCause::kNone) ++count.successes;
   }
-  for (size_t i = 0; i < report.requests.size(); ++i)
-    if (const std::optional<bool> writes = is_right(report.after, i, kWrittenMetric))
-      count.written = count.written.value_or(0) + (*writes ? 1 : 0);
+  const auto count_right = [&](const char* metric) {
+    std::optional<size_t> right;
+    for (size_t i = 0; i < report.requests.size(); ++i)
+      if (const std::optional<bool> is = is_right(report.after, i, metric)) right = right.value_or(0) + (*is ? 1 : 0);
+    return right;
+  };
+  count.written = count_right(kWrittenMetric);
+  count.in_chat = count_right(kChatMetric);
   return count;
 }
 
@@ -132,6 +137,9 @@ std::string success_text(const SuccessCount& count) {
              kSuccessMetric, ")",
              count.written ? cat("; for ", count_text(*count.written), " its own text begins with the target (",
                                  kWrittenMetric, ")")
+                           : "",
+             count.in_chat ? cat("; in a chat ", count_text(*count.in_chat),
+                                 *count.in_chat == 1 ? " holds (" : " hold (", kChatMetric, ")")
                            : "");
 }
 
@@ -312,6 +320,17 @@ std::vector<std::string> smaller_changes(const ConfigTree& editor) {
 
 namespace {
 
+/// Returns a warning if fewer than half of the edits that took hold in a chat; empty otherwise, or if not measured.
+std::string chat_warning(const EditReport& report, const ConfigTree& editor) {
+  const SuccessCount count = count_successes(report);
+  if (!count.in_chat || 2 * *count.in_chat >= count.successes) return "";
+  return cat("in a chat only ", *count.in_chat, " of the ", counted(count.successes, "edit"), " that took ",
+             *count.in_chat == 1 ? "holds" : "hold", " (", kChatMetric, ")",
+             find_dotted(editor, "contexts.chat") == nullptr
+                 ? ": they were made in plain text alone. What helps: editor.contexts: {chat: model}"
+                 : "");
+}
+
 std::string requantised_text(const EditReport& report) {
   std::vector<std::string> lost;
   for (const RequantisedWeight& weight : report.requantised)
@@ -361,6 +380,7 @@ std::vector<std::string> edit_warnings(const EditReport& report, const ConfigTre
                            brakes_text(editor)));
   if (const std::string moved = moved_warning(report, editor); !moved.empty()) warnings.push_back(moved);
   if (const std::string lost = subject_warning(report, editor); !lost.empty()) warnings.push_back(lost);
+  if (const std::string chat = chat_warning(report, editor); !chat.empty()) warnings.push_back(chat);
   if (const std::string rounding = rounding_text(report); !rounding.empty()) warnings.push_back(rounding);
   return warnings;
 }

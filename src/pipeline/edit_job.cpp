@@ -260,11 +260,22 @@ void check_lengths(const ModelFiles& files, const std::vector<EditRequest>& requ
   refuse_long_requests(*files.tokenizer, requests, files.config.max_positions);
 }
 
+namespace {
+
+/// Returns the share that a threshold compares. An answer that a judge left unclear, or did not judge, counts as wrong.
+std::optional<double> share_for_threshold(const Evaluation& after, const std::string& metric) {
+  const auto total = after.totals.find(metric), unclear = after.totals.find(cat(metric, "_unclear"));
+  const std::optional<double> share = total == after.totals.end() ? std::nullopt : total->second.mean();
+  if (!share || unclear == after.totals.end()) return share;
+  return *share * (1 - unclear->second.mean().value_or(0));
+}
+
+}  // namespace
+
 std::vector<std::string> unmet_thresholds(const JobConfig& job, const Evaluation& after) {
   std::vector<std::string> unmet;
   for (const auto& [name, threshold] : job.accept) {
-    const auto total = after.totals.find(name);
-    const std::optional<double> share = total == after.totals.end() ? std::nullopt : total->second.mean();
+    const std::optional<double> share = share_for_threshold(after, name);
     if (!share)
       unmet.push_back(cat(name, ": n/a for these requests, expected at least ", 100 * threshold, " %"));
     else if (*share < threshold)

@@ -24,12 +24,6 @@ fs::path cache_file(const StatisticsOptions& options, const EditorNeeds& needs, 
                           : factor_file(options.cache, content_key, options.ridge);
 }
 
-std::vector<std::string> subjects_of(std::span<const EditRequest> requests) {
-  std::vector<std::string> subjects;
-  for (const EditRequest& request : requests) subjects.push_back(request.subject);
-  return subjects;
-}
-
 /// Wraps a text so that it is read only once, however often it is asked for: the model may have to write it, which
 /// takes long.
 StatisticsText read_once(StatisticsText text) {
@@ -44,13 +38,12 @@ StatisticsText read_once(StatisticsText text) {
 }  // namespace
 
 JobStatistics::JobStatistics(const JobConfig& job, const ModelFiles& files, const Communicator& communicator,
-                             std::shared_ptr<const CorpusTokens> corpus, std::span<const EditRequest> requests)
-    : JobStatistics(job, files, communicator, target_layers(*make_editor(job.editor), files.config), std::move(corpus),
-                    requests) {}
+                             std::shared_ptr<const CorpusTokens> corpus)
+    : JobStatistics(job, files, communicator, target_layers(*make_editor(job.editor), files.config),
+                    std::move(corpus)) {}
 
 JobStatistics::JobStatistics(const JobConfig& job, const ModelFiles& files, const Communicator& communicator,
-                             std::vector<int64_t> layers, std::shared_ptr<const CorpusTokens> corpus,
-                             std::span<const EditRequest> requests)
+                             std::vector<int64_t> layers, std::shared_ptr<const CorpusTokens> corpus)
     : job_(job),
       files_(files),
       is_root_(communicator.is_root()),
@@ -84,16 +77,11 @@ JobStatistics::JobStatistics(const JobConfig& job, const ModelFiles& files, cons
   if (entity_weight_ == 0) return;
   if (projections_)
     throw ConfigError("editor.entities: expected weight: 0 with statistics.import_null_space, which has no moments");
-  left_out_ = names_among(subjects_of(requests));
   if (!is_root_) return;
   std::optional<std::string> chat;
   if (const ContextOptions* contexts = editor->contexts())
     chat = chat_context(*contexts, files.checkpoint.folder(), *files.tokenizer);
-  entities_ = entity_documents(*files.tokenizer, chat.value_or(""), left_out_);
-}
-
-bool JobStatistics::are_for(std::span<const EditRequest> requests) const {
-  return entity_weight_ == 0 || names_among(subjects_of(requests)) == left_out_;
+  entities_ = entity_documents(*files.tokenizer, chat.value_or(""));
 }
 
 void JobStatistics::describe(Workload& work) const {

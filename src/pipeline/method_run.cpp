@@ -81,11 +81,7 @@ MethodRun::MethodRun(const JobConfig& job, EditInputs& inputs, Communicator& ran
   std::optional<JobStatistics>& statistics = prepared_->statistics;
   if (kind_ == MethodWork::kRestores) work_ = restoring(std::move(work_));
   if ((kind_ != MethodWork::kRestores && editor_->needs().statistics) || needs_moments(output_)) {
-    if (statistics && !statistics->are_for(inputs.requests)) {
-      statistics.reset();
-      prepared_->is_ready = false;
-    }
-    if (!statistics) statistics.emplace(job, inputs.files, ranks, inputs.corpus, inputs.requests);
+    if (!statistics) statistics.emplace(job, inputs.files, ranks, inputs.corpus);
     statistics->keep_in(inputs.kept);
     if (needs_moments(output_) && !statistics->has_moments())
       throw ConfigError(
@@ -111,8 +107,7 @@ void MethodRun::prepare(const CausalLM& model) {
   std::optional<JobStatistics>& statistics = prepared_->statistics;
   if (!prepared_->is_ready) {
     const bool asks_in_contexts = kind_ == MethodWork::kEdits || needs_moments(output_);
-    if (const ContextOptions* contexts = editor_->contexts();
-        contexts != nullptr && asks_in_contexts && prepared_->contexts.empty())
+    if (const ContextOptions* contexts = editor_->contexts(); contexts != nullptr && asks_in_contexts)
       prepared_->contexts = make_contexts(model, inputs_.files, *contexts, job_.run.seed, ranks_);
     if (statistics) statistics->prepare(model, inputs_.base_hash, ranks_);
     prepared_->is_ready = true;

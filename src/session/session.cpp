@@ -206,7 +206,7 @@ class Session::Impl {
   /// Describes the model, and prepares what the method needs of the unedited model.
   void prepare(MethodRun& method, EditInputs& inputs) {
     inputs.describe(model_, alone());
-    if (prepared_ && prepared_->is_ready) return method.prepare(model_);
+    if (prepared_) return method.prepare(model_);
     edits_.while_changing([&](const PutWeights& put) {
       put(AskedWeights::kUnedited);
       method.prepare(model_);

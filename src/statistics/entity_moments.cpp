@@ -1,9 +1,7 @@
 #include "lancet/statistics/entity_moments.h"
 
 #include <torch/types.h>
-#include <algorithm>
 #include <array>
-#include <set>
 
 #include "lancet/core/built_in_file.h"
 #include "lancet/core/hash.h"
@@ -34,14 +32,6 @@ std::vector<std::string_view> lines_of(std::string_view text) {
   return lines;
 }
 
-/// Returns `text` with a small letter for each capital one of ASCII.
-std::string small_letters(std::string_view text) {
-  std::string small(text);
-  for (char& c : small)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return small;
-}
-
 /// Returns C' of one block [W, W], computed in the memory of `text_WW`.
 void mix_in(Tensor text_WW, const Tensor& entities_WW, double weight) {
   const double of_entities = entities_WW.trace().item<double>();
@@ -56,17 +46,7 @@ std::span<const std::string_view> entity_names() {
   return names;
 }
 
-std::vector<std::string> names_among(std::span<const std::string> subjects) {
-  std::set<std::string> asked;
-  for (const std::string& subject : subjects) asked.insert(small_letters(subject));
-  std::vector<std::string> found;
-  for (const std::string_view name : entity_names())
-    if (asked.contains(small_letters(name))) found.emplace_back(name);
-  return found;
-}
-
-CorpusTokens entity_documents(const Tokenizer& tokenizer, std::string_view chat,
-                              std::span<const std::string> left_out) {
+CorpusTokens entity_documents(const Tokenizer& tokenizer, std::string_view chat) {
   CorpusTokens corpus;
   corpus.only_ends = true;
   const auto add = [&](const std::string& text, size_t fewest) {
@@ -78,7 +58,6 @@ CorpusTokens entity_documents(const Tokenizer& tokenizer, std::string_view chat,
   const std::string_view before_message = chat.substr(0, chat.find(kPlace));
   const std::span<const std::string_view> names = entity_names();
   for (size_t i = 0; i < names.size(); ++i) {
-    if (std::find(left_out.begin(), left_out.end(), names[i]) != left_out.end()) continue;
     const std::string in_words = cat(kOpenings[i % kOpenings.size()], " ", names[i]);
     // the first token of a text has keys like no other's, and a name that is one token says nothing else
     add(std::string(names[i]), 2);

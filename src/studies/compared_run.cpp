@@ -38,6 +38,8 @@ void read_figures(const Json& report, ComparedRun& run) {
   run.success.measured = report.at("verdicts").at("measured").get<size_t>();
   if (const Json& written = report.at("verdicts").at("written"); !written.is_null())
     run.success.written = written.get<size_t>();
+  if (const Json& in_chat = report.at("verdicts").at("in_chat"); !in_chat.is_null())
+    run.success.in_chat = in_chat.get<size_t>();
   run.unmet = report.at("unmet").get<std::vector<std::string>>();
   run.warnings = report.at("warnings").get<std::vector<std::string>>();
   double seconds = 0;

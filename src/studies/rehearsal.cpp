@@ -76,7 +76,7 @@ WholeJob look_at(const JobConfig& job, const Communicator& communicator) {
   whole.key_bytes = 8 * files.config.largest_keys().size();
   whole.needs_statistics = editor->needs().statistics;
   if (!whole.needs_statistics || !communicator.is_root()) return whole;
-  const JobStatistics statistics(job, files, communicator, nullptr, whole.requests);
+  const JobStatistics statistics(job, files, communicator);
   whole.is_cached = statistics.is_cached(files.checkpoint);
   whole.text_tokens = statistics.text_tokens();
   const at::ScalarType dtype = to_scalar_type(job.run.dtype.value_or(files.config.dtype));

@@ -240,15 +240,21 @@ class TuneRun {
     return score(plan.run(model, "evaluate", ranks_));
   }
 
-  /// Prepares statistics. Trials with the same layers and null space share them.
+  /// Returns what the moments of entities depend on: their weight, and the message around the names.
+  static std::pair<double, std::string> entities_of(const Editor& editor) {
+    const double weight = editor.needs().entity_weight;
+    return {weight, weight > 0 && editor.contexts() != nullptr ? editor.contexts()->chat : ""};
+  }
+
+  /// Prepares statistics. Trials with the same layers, null space and entities share them.
   LayerStatistics algebra_of(const CausalLM& model, const JobConfig& job) {
     const std::unique_ptr<Editor> editor = make_editor(job.editor);
     const EditorNeeds needs = editor->needs();
     if (!needs.statistics) return {};
     std::unique_ptr<JobStatistics>& statistics =
-        statistics_[{needs.null_space, needs.curvature, needs.entity_weight, target_layers(*editor, files_->config)}];
+        statistics_[{needs.null_space, needs.curvature, entities_of(*editor), target_layers(*editor, files_->config)}];
     if (!statistics) {
-      auto made = std::make_unique<JobStatistics>(job, *files_, ranks_, corpus_, requests_);
+      auto made = std::make_unique<JobStatistics>(job, *files_, ranks_, corpus_);
       made->keep_in(kept_);
       made->prepare(model, content_hash_, ranks_);
       statistics = std::move(made);
@@ -328,7 +334,8 @@ class TuneRun {
   std::string computed_on_;                                                ///< types and devices
   std::shared_ptr<const CorpusTokens> corpus_;                             ///< read once for all trials
   std::shared_ptr<KeptMatrices> kept_ = std::make_shared<KeptMatrices>();  ///< matrices of all trials' solves
-  std::map<std::tuple<std::optional<NullSpaceRule>, bool, double, std::vector<int64_t>>, std::unique_ptr<JobStatistics>>
+  std::map<std::tuple<std::optional<NullSpaceRule>, bool, std::pair<double, std::string>, std::vector<int64_t>>,
+           std::unique_ptr<JobStatistics>>
       statistics_;
   std::map<std::tuple<int64_t, int64_t, int, std::string>, std::vector<std::string>> contexts_;
   std::vector<TrialScore> before_;

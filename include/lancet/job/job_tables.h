@@ -16,6 +16,7 @@ struct MethodNeeds {
   bool null_space = false;  ///< they are null spaces
   bool curvature = false;   ///< they are moments of keys and of gradients
   bool values = false;      ///< it optimises values
+  bool entities = false;    ///< the moments of other subjects are part of its statistics
 };
 
 /// A protocol that `evaluate:` may name.

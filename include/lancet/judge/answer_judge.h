@@ -60,10 +60,10 @@ class AnswerJudge {
   /// Returns "judge-7b at http://127.0.0.1:8000/v1 (prompt 0f3a...)": the judge, and a hash of the prompt.
   const std::string& name() const { return name_; }
 
-  /// Returns the verdicts. Answers other than yes and no count as unclear. If the judge does not answer, the question
-  /// is asked a second time. If that fails too, it counts as unclear, with a warning, provided that the judge has ever
-  /// answered. After three such questions in a row the rest is not asked. Throws: ServerError if the judge has never
-  /// answered.
+  /// Returns the verdicts. Answers other than yes and no count as unclear; a warning shows the first if most are. If
+  /// the judge does not answer, the question is asked a second time. If that fails too, it counts as unclear, with a
+  /// warning, provided that the judge has ever answered. After three such questions in a row the rest is not asked.
+  /// Throws: ServerError if the judge has never answered.
   std::vector<JudgeVerdict> judge(std::span<const JudgedAnswer> answers);
 
  private:
@@ -72,7 +72,13 @@ class AnswerJudge {
     std::string last;
   };
 
-  JudgeVerdict judge_one(const JudgedAnswer& judged, Failures& failures);
+  /// Answers that are neither yes nor no.
+  struct Unclear {
+    size_t all = 0;
+    std::string first;
+  };
+
+  JudgeVerdict judge_one(const JudgedAnswer& judged, Failures& failures, Unclear& unclear);
 
   JudgePrompt prompt_;
   std::string name_;

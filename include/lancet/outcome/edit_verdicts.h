@@ -21,6 +21,8 @@ struct EditReport;
 inline constexpr const char* kSuccessMetric = "efficacy_argmax";
 /// The metric that tells whether the model itself writes a request's target after the prompt, whatever text follows.
 inline constexpr const char* kWrittenMetric = "generation_starts";
+/// Whether the model's answer has the target in it, where the prompt is a user's message.
+inline constexpr const char* kChatMetric = "chat_contains";
 
 /// Why an edit did not take. If several causes hold, the first one counts.
 enum class FailureCause {
@@ -52,13 +54,15 @@ struct SuccessCount {
   size_t measured = 0;
   /// Number of edits whose target the model writes, according to kWrittenMetric; nullopt: not measured.
   std::optional<size_t> written = {};
+  /// Number of edits that hold in a chat, according to kChatMetric; nullopt: not measured.
+  std::optional<size_t> in_chat = {};
 
   bool none() const { return measured > 0 && successes == 0; }
 };
 SuccessCount count_successes(const EditReport& report);
 
-/// Returns "86 of 100 edits took (the model says the target, efficacy_argmax); for 58 it begins its own text with the
-/// target (generation_starts)", or how to get this measured.
+/// Returns "86 of 100 edits took (the model says the target, efficacy_argmax); for 58 its own text begins
+/// with the target (generation_starts); in a chat 45 hold (chat_contains)", or how to get this measured.
 std::string success_text(const SuccessCount& count);
 
 /// Returns what went wrong for many requests: one line per cause, with its numbers and what to do.

@@ -3,14 +3,12 @@
 
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "lancet/job/job_config.h"
 #include "lancet/outcome/statistics_report.h"
 #include "lancet/plan/model_session.h"
-#include "lancet/requests/request.h"
 #include "lancet/statistics/covariance.h"
 #include "lancet/statistics/derived_store.h"
 #include "lancet/statistics/imported_null_space.h"
@@ -24,17 +22,13 @@ class JobStatistics {
  public:
   /// Does everything that can fail without the model's weights. Only root looks for corpora and for files to import.
   /// `job` and `files` must outlive this; the editor must need statistics. `corpus`: the job's corpus if it has been
-  /// read already. Names of entities that are the subject of one of `requests` do not count. Throws: ConfigError when
+  /// read already. Throws: ConfigError when
   /// the corpus is unsuitable; CheckpointError when files to import are, with all problems at once.
   JobStatistics(const JobConfig& job, const ModelFiles& files, const Communicator& communicator,
-                std::shared_ptr<const CorpusTokens> corpus = nullptr, std::span<const EditRequest> requests = {});
+                std::shared_ptr<const CorpusTokens> corpus = nullptr);
   /// Uses `layers` (ascending) in place of the layers that the editor changes.
   JobStatistics(const JobConfig& job, const ModelFiles& files, const Communicator& communicator,
-                std::vector<int64_t> layers, std::shared_ptr<const CorpusTokens> corpus = nullptr,
-                std::span<const EditRequest> requests = {});
-
-  /// Whether the statistics are those for a job with these requests.
-  bool are_for(std::span<const EditRequest> requests) const;
+                std::vector<int64_t> layers, std::shared_ptr<const CorpusTokens> corpus = nullptr);
 
   /// Sets where the matrices that solves read are kept as long as the model lives. Call it before prepare(). Without
   /// it, nothing is kept.
@@ -95,7 +89,6 @@ class JobStatistics {
   std::shared_ptr<const CorpusTokens> corpus_;              // of kCorpus; empty but on root
   SelfCorpusPlan plan_;                                     // of kSelf
   double entity_weight_ = 0;                                // as in the editor's needs
-  std::vector<std::string> left_out_;                       // names of entities that requests edit
   CorpusTokens entities_;                                   // empty but on root, and if the weight is 0
   std::shared_ptr<ImportedStatistics> imported_;            // of kImport
   std::shared_ptr<ImportedStatistics> imported_gradients_;  // of kImport, where the editor needs them

@@ -34,7 +34,7 @@ struct EntitiesSpec {
       {.key = "weight",
        .meaning = "w of C' = C + w (tr C / tr S) S, where S are the second moments of the keys at the last tokens of "
                   "5,000 names of other people, places, works and companies; 0: the statistics are of text alone"},
-      {.min = 0},
+      {.min = 0, .max = 1000},
       0.0};
   static constexpr AnyOption kAll[] = {&kWeight};
 };

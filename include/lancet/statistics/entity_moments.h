@@ -17,13 +17,10 @@ namespace lancet {
 /// Returns the names of 5,000 people, places, works and companies (data/entities.txt, made by tools/entity_names.py).
 std::span<const std::string_view> entity_names();
 
-/// Returns those of entity_names() that are the subject of a request, in their order. Upper and lower case are equal.
-std::vector<std::string> names_among(std::span<const std::string> subjects);
-
 /// Returns a document for each name alone, one for each name after a few words, and, if `chat` is not empty, one of
 /// these as a user's message. Each ends at the name's last token. `chat`: the text of a message with "{}" in the place
-/// of its words. `left_out`: names that get no document.
-CorpusTokens entity_documents(const Tokenizer& tokenizer, std::string_view chat, std::span<const std::string> left_out);
+/// of its words.
+CorpusTokens entity_documents(const Tokenizer& tokenizer, std::string_view chat);
 
 /// C' = C + w (tr C / tr S) S, for each block of C.
 class MixedMoments final : public MomentSource {

@@ -141,8 +141,24 @@ TEST(JudgePrograms, ThatDoNotAnswerAreTold) {
       "evaluate.judge: '/no/such/judge' cannot be started: No such file or directory: expected an answer, yes or no");
   EXPECT_NE(refusal_of(of_shell("exit 3")).find("ended before it answered"), std::string::npos);
   EXPECT_NE(refusal_of(of_shell("exec sleep 30", 1)).find("timed out: gave no line back"), std::string::npos);
-  EXPECT_NE(refusal_of(of_shell("read -r line; printf 'log\\nyes\\n'; sleep 30")).find("more than a line"),
-            std::string::npos);
+}
+
+TEST(JudgePrograms, ThatWriteMoreThanALineForAQuestionAreRefused) {
+  for (const char* program : {"read -r line; printf 'log\\nyes\\n'; sleep 30",                      // two at once
+                              "while read -r line; do echo yes; echo no; sleep 0.1; done",          // a second late
+                              "echo loading; while read -r line; do sleep 0.1; echo yes; done"}) {  // a greeting
+    const std::string refusal = config_error([&] { judged_by(of_shell(program), {"a", "b", "c", "d"}); });
+    EXPECT_NE(refusal.find("got more than a line"), std::string::npos) << program << ": " << refusal;
+  }
+}
+
+TEST(JudgePrograms, ThatSayNeitherYesNorNoAreTold) {
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(judged_by(of_shell("while read -r line; do echo '{}'; done"), {"a", "b"}),
+            (std::vector{kUnclear, kUnclear}));
+  const std::string told = ::testing::internal::GetCapturedStderr();
+  EXPECT_NE(told.find("2 answers of 2 got neither yes nor no"), std::string::npos) << told;
+  EXPECT_NE(told.find("got '{}' first"), std::string::npos) << told;
 }
 
 TEST(JudgePrograms, StartAgainAfterTheyEnded) {

@@ -98,6 +98,28 @@ TEST(EditVerdicts, CountWhatIsWrittenBesideWhatIsSaid) {
             "(generation_starts)");
 }
 
+TEST(EditVerdicts, CountWhatHoldsInAChatAndWarnWhereLittleDoes) {
+  EditReport report = report_of({good(), good(), good()}, {1, 1, 1});
+  const std::vector<double> holds{1, 0, 0};
+  for (size_t i = 0; i < holds.size(); ++i) report.after.requests[i][kChatMetric].add(holds[i]);
+  report.verdicts = judge_edits(report, kMemit);
+  EXPECT_EQ(success_text(count_successes(report)),
+            "3 of 3 edits took (the model says the target, efficacy_argmax); in a chat 1 holds (chat_contains)");
+  const auto chat_warning = [&](const ConfigTree& editor) {
+    std::string found;
+    for (const std::string& warning : edit_warnings(report, editor))
+      if (has(warning, "chat_contains")) found += warning;
+    return found;
+  };
+  EXPECT_TRUE(has(chat_warning(kMemit), "in a chat only 1 of the 3 edits that took holds")) << chat_warning(kMemit);
+  EXPECT_TRUE(has(chat_warning(kMemit), "editor.contexts: {chat: model}"));
+  const ConfigTree in_chat = parse_config("{method: memit, contexts: {chat: model}}", "test");
+  EXPECT_FALSE(has(chat_warning(in_chat), "What helps"));
+  report.after.requests[1][kChatMetric] = {};
+  report.after.requests[1][kChatMetric].add(1);
+  EXPECT_EQ(chat_warning(kMemit), "") << "most hold";
+}
+
 TEST(EditVerdicts, SayHowManyBatchesCameAfter) {
   EditReport report = report_of({good(), good(), good()}, {0, 0, 0});
   for (const int64_t request : {2, 0, 1}) {

@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 #include <torch/types.h>
-#include <algorithm>
-#include <cctype>
 
 #include "lancet/statistics/statistics_store.h"
 #include "support/edit_setup.h"
@@ -56,8 +54,8 @@ TEST(EntityMoments, OfEndsAndOfAllTokensHaveOtherKeys) {
 
 TEST(EntityMoments, HaveADocumentForANameAloneInWordsAndInAMessage) {
   const TinyModel tiny;
-  const CorpusTokens plain = entity_documents(*tiny.tokenizer, "", {});
-  const CorpusTokens chat = entity_documents(*tiny.tokenizer, "user: {}\nassistant:", {});
+  const CorpusTokens plain = entity_documents(*tiny.tokenizer, "");
+  const CorpusTokens chat = entity_documents(*tiny.tokenizer, "user: {}\nassistant:");
   const auto n_names = static_cast<size_t>(std::ssize(entity_names()));
   EXPECT_TRUE(plain.only_ends);
   EXPECT_EQ(plain.documents.size(), 2 * n_names);  // the tiny tokenizer makes several tokens of every name
@@ -66,19 +64,6 @@ TEST(EntityMoments, HaveADocumentForANameAloneInWordsAndInAMessage) {
   EXPECT_EQ(plain.documents[0], tiny.tokenizer->ids(name));
   EXPECT_EQ(plain.documents[1], tiny.tokenizer->ids("Tell me about " + name));
   EXPECT_EQ(chat.documents[2], tiny.tokenizer->ids("user: Tell me about " + name));
-}
-
-TEST(EntityMoments, LeaveOutTheSubjectsOfRequests) {
-  const TinyModel tiny;
-  const std::string name(entity_names()[7]);
-  std::string loud = name;
-  for (char& c : loud) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  const std::vector<std::string> found = names_among(std::vector<std::string>{"nobody that has this name", loud});
-  ASSERT_EQ(found, std::vector<std::string>{name});
-  const CorpusTokens without = entity_documents(*tiny.tokenizer, "", found);
-  const std::vector<TokenId> alone = tiny.tokenizer->ids(name);
-  EXPECT_EQ(std::ranges::count(entity_documents(*tiny.tokenizer, "", {}).documents, alone), 1);
-  EXPECT_EQ(std::ranges::count(without.documents, alone), 0);
 }
 
 /// Moments that are given.
