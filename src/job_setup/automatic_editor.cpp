@@ -19,8 +19,8 @@ constexpr const char* kChat = "chat";
 bool takes_chat_context(const ConfigTree& editor) {
   const ConfigTree* method = editor.find("method");
   if (method == nullptr || !has_option(LayeredSpec::kContexts, method->scalar)) return false;
-  for (const std::string_view key : {LayeredSpec::kContexts.key, LayeredSpec::kCompat.key})
-    if (editor.find(std::string(key)) != nullptr) return false;
+  for (const char* key : {"contexts", "compat"})
+    if (editor.find(key) != nullptr) return false;
   return find_dotted(editor, "values.chunk_tokens") == nullptr;
 }
 
@@ -61,7 +61,7 @@ void choose_chat_context(ConfigTree& editor, ConfigTree& job, const JobSource& s
   if (!takes_chat_context(editor) || !has_model_for_chats(job, source)) return;
   ConfigTree contexts = ConfigTree::map();
   contexts.set(kChat, ConfigTree::text("model"));
-  editor.set(std::string(LayeredSpec::kContexts.key), std::move(contexts));
+  editor.set("contexts", std::move(contexts));
   if (job.find(std::string(JobSpec::kEvaluate.key)) == nullptr)
     job.set(std::string(JobSpec::kEvaluate.key), protocols_with_chat());
 }
@@ -69,12 +69,12 @@ void choose_chat_context(ConfigTree& editor, ConfigTree& job, const JobSource& s
 void choose_entities(ConfigTree& editor, const ConfigTree& job) {
   const ConfigTree* method = editor.find("method");
   if (method == nullptr || !has_option(LayeredSpec::kEntities, method->scalar)) return;
-  for (const std::string_view key : {LayeredSpec::kEntities.key, LayeredSpec::kCovariance.key})
-    if (editor.find(std::string(key)) != nullptr) return;
+  for (const char* key : {"entities", "covariance"})
+    if (editor.find(key) != nullptr) return;
   if (find_dotted(job, "statistics.import_null_space") != nullptr) return;
   ConfigTree entities = ConfigTree::map();
-  entities.set(std::string(EntitiesSpec::kWeight.key), ConfigTree::text("1"));
-  editor.set(std::string(LayeredSpec::kEntities.key), std::move(entities));
+  entities.set("weight", ConfigTree::number(int64_t{1}));
+  editor.set("entities", std::move(entities));
 }
 
 }  // namespace lancet

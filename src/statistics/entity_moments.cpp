@@ -42,8 +42,8 @@ void mix_in(Tensor text_WW, const Tensor& entities_WW, double weight) {
 }  // namespace
 
 std::span<const std::string_view> entity_names() {
-  static const std::vector<std::string_view> names = lines_of(entity_files().front().text);
-  return names;
+  static const std::vector<std::string_view> kNames = lines_of(entity_files().front().text);
+  return kNames;
 }
 
 CorpusTokens entity_documents(const Tokenizer& tokenizer, std::string_view chat) {

@@ -135,9 +135,9 @@ struct LayeredOptions {
   SolveWeight weight;
 };
 
-/// Parses `layers`, `values`, `contexts`, `entities`, `compat`, `equal_keys`, `norm_anchor`, with a method's own defaults. If the
-/// method's order is kTogether, also parses `targets`, unless its spread is kRoot, and `blue`, if its values are found
-/// on the weights edited so far.
+/// Parses `layers`, `values`, `contexts`, `entities`, `compat`, `equal_keys`, `norm_anchor`, with a method's own
+/// defaults. If the method's order is kTogether, also parses `targets`, unless its spread is kRoot, and `blue`, if its
+/// values are found on the weights edited so far.
 LayeredOptions parse_layered_options(ConfigSection& editor, LayeredOptions defaults);
 
 /// Parses `layers`; nullopt: auto.

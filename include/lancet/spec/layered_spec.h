@@ -1,6 +1,7 @@
 // Options of an editor: those of locate-then-edit methods.
 #pragma once
 
+#include "lancet/spec/solve_weight_spec.h"
 #include "lancet/spec/values_spec.h"
 
 namespace lancet {
@@ -8,36 +9,9 @@ namespace lancet {
 inline constexpr std::string_view kLayeredMethods = "memit rome r-rome emmet alphaedit pmet nse evoedit betaedit";
 inline constexpr std::string_view kLocatingMethods =
     "memit rome r-rome emmet alphaedit pmet nse evoedit betaedit zerounlearn";
-inline constexpr std::string_view kShareRule =
-    "chosen for each layer so that at least half of the requests, each edited alone, would get this share of their "
-    "residual";
-
-/// A weight of a solve that is a number, {realised_share: A}, or auto.
-constexpr NumberOption solve_weight(std::string_view key, std::string_view meaning, std::string_view methods,
-                                    double share) {
-  return {{.key = key, .meaning = meaning, .methods = methods, .affects = Affects::kChosenState},
-          {.min = 1e-300},
-          {},
-          kTriedFar,
-          kShareRule,
-          "realised_share",
-          share};
-}
-
 inline constexpr std::string_view kLambda =
     "lambda: the weight of the statistics against the requests; a larger one gives milder edits";
 inline constexpr std::string_view kHeldKeys = "keep the outputs for the keys of earlier batches as they are";
-
-/// `entities:` of an editor.
-struct EntitiesSpec {
-  static constexpr NumberOption kWeight{
-      {.key = "weight",
-       .meaning = "w of C' = C + w (tr C / tr S) S, where S are the second moments of the keys at the last tokens of "
-                  "5,000 names of other people, places, works and companies; 0: the statistics are of text alone"},
-      {.min = 0, .max = 1000},
-      0.0};
-  static constexpr AnyOption kAll[] = {&kWeight};
-};
 
 struct LayeredSpec {
   static constexpr IntegersOption kLayers{

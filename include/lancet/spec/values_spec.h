@@ -91,6 +91,17 @@ struct ContextsSpec {
   static constexpr AnyOption kAll[] = {&kGenerate, &kLength, &kChat};
 };
 
+/// `entities:` of an editor.
+struct EntitiesSpec {
+  static constexpr NumberOption kWeight{
+      {.key = "weight",
+       .meaning = "w of C' = C + w (tr C / tr S) S, where S are the second moments of the keys at the last tokens of "
+                  "5,000 names of other people, places, works and companies; 0: the statistics are of text alone"},
+      {.min = 0, .max = 1000},
+      0.0};
+  static constexpr AnyOption kAll[] = {&kWeight};
+};
+
 struct NormAnchorSpec {
   static constexpr std::string_view kModes[] = {"off", "rescale", "skip"};
   static constexpr ChoiceOption kMode{

@@ -19,9 +19,9 @@ namespace lancet {
 struct StatisticsText {
   std::string content_key;                          ///< on root
   std::function<CorpusTokens(Communicator&)> read;  ///< collective; gives the same text on every rank
-  int64_t tokens = 0;            ///< on root: number of tokens; fewer if the text ends early; 0: unknown
-  std::string content = "text";  ///< description for people: "text"
+  int64_t tokens = 0;       ///< on root: number of tokens; fewer if the text ends early; 0: unknown
   std::string making = {};  ///< description for people of the work before the pass: "the model writes ..."; empty: none
+  std::string content = "text";  ///< what the tokens are, for people: "1,600 tokens of text"
 };
 
 /// Returns the text of a corpus that root has read. The corpus is borrowed.
