@@ -112,8 +112,9 @@ def test_one_line_edits_a_chat_model_in_its_chat_too(lancet):
     assert ", prompts also as a user's messages, other subjects' keys kept: no published" in result.stderr, result.stderr
     made, report = yaml.safe_load((lancet.out / "job.yaml").read_text()), json.loads((lancet.out / "report.json").read_text())
     asked = yaml.safe_load(init(lancet, model).stdout)
-    assert made["editor"]["contexts"] == asked["editor"]["contexts"] and made["editor"]["entities"] == asked["editor"]["entities"]
-    assert made["evaluate"] == asked["evaluate"] and "chat_contains" in report["metrics"] and any("[INST]" in text for text in report["contexts"])
+    assert asked["editor"]["contexts"] == {"chat": "model"} and any("[INST]" in text for text in report["contexts"])
+    assert made["editor"]["entities"] == asked["editor"]["entities"] == {"weight": 1}
+    assert asked["evaluate"][-1] == "chat" and "chat_contains" in report["metrics"] and "subject_kept" in report["metrics"]
     assert "paraphrase" not in result.stdout.split("metric, %")[1], "a row without prompts says nothing"
     plain = edit_in_one_line(lancet, model, "output.replace=true", "editor.contexts.generate=1", "editor.entities.weight=0")
     assert "no published" in plain.stderr and "user's messages" not in plain.stderr and "other subjects" not in plain.stderr
