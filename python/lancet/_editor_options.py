@@ -13,6 +13,7 @@ class EditorOptions(TypedDict, total=False):
     layers: Union[Literal['auto'], Sequence[int], None]
     values: Union[Mapping[str, Any], None]
     contexts: Union[Sequence[str], Mapping[str, Any], None]
+    entities: Union[Mapping[str, Any], None]
     covariance_weight: Union[float, None]
     identity_weight: Union[float, None]
     history: Union[bool, None]

@@ -92,7 +92,7 @@ std::string automatic_options(const ModelConfig& config) {
   const std::unique_ptr<Editor> editor = make_editor(section);
   problems.throw_if_any();
   ConfigTree options = section.resolved();
-  options.erase("method");
+  for (const char* written : {"method", "entities"}) options.erase(written);
   std::string text = cat("  # Its options follow from the model, since no published ones are known for it. Layers are ",
                          shape_text(target_layers(*editor, config)), " here:\n");
   std::istringstream lines(to_yaml(options));

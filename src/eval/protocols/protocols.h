@@ -64,10 +64,9 @@ inline constexpr ProtocolRow kThinkingProtocol{"thinking",
                                                make_thinking, kThinkingMetrics};
 
 inline constexpr std::array<std::string_view, 2> kJudgeMetrics{"generation_judged", "generation_judged_unclear"};
-inline constexpr std::array<std::string_view, 1> kJudgeNoShares{"generation_judged_unclear"};  // a high one is bad
 inline constexpr ProtocolRow kJudgeProtocol{
     "judge", "what the model writes after the edited prompts, judged by your program or server", make_judge,
-    kJudgeMetrics, kJudgeNoShares};
+    kJudgeMetrics};
 
 inline constexpr std::array<std::string_view, 8> kLongFormMetrics{"long_form_rouge_l",
                                                                   "long_form_rouge_l_recall",

@@ -127,8 +127,8 @@ TEST(StateOptions, AreThoseThatContinueFromCompares) {
     if (base_of(option).affects == Affects::kState) state.insert(base_of(option).key);
     if (base_of(option).affects == Affects::kChosenState) chosen.insert(base_of(option).key);
   }
-  EXPECT_EQ(state, (std::set<std::string_view>{"blue", "error_feedback", "history", "layers", "modules", "norm_anchor",
-                                               "repair", "revisit", "text_budget"}));
+  EXPECT_EQ(state, (std::set<std::string_view>{"blue", "entities", "error_feedback", "history", "layers", "modules",
+                                               "norm_anchor", "repair", "revisit", "text_budget"}));
   EXPECT_EQ(chosen, (std::set<std::string_view>{"covariance_weight", "ridge"}));
 }
 
