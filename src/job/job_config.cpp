@@ -113,6 +113,7 @@ ComparedEditors check_compared(ConfigSection& job, JobPurpose purpose, const Job
     compared.labels.push_back(label);
     compared.needs.statistics = compared.needs.statistics || own.statistics;
     compared.needs.values = compared.needs.values || own.values;
+    compared.needs.entities = compared.needs.entities || own.entities;
   }
   if (purpose == JobPurpose::kCompare && job.has(JobSpec::kContinueFrom.key))
     job.problem(JobSpec::kContinueFrom.key,
@@ -166,10 +167,11 @@ ValueSteps parse_work(ConfigSection& job, const std::filesystem::path& base, Job
         !method->null_space)
       job.problem(JobSpec::kStatistics.key,
                   cat("import_null_space: ", config.method, " needs moments: expected corpus or import"));
-    if (config.statistics->from == StatisticsFrom::kImportedNullSpace && method && method->entities)
-      job.problem(JobSpec::kEditor.key,
-                  "entities: expected weight: 0 beside statistics.import_null_space, which has no "
-                  "moments that entities could be added to");
+    if (config.statistics->from == StatisticsFrom::kImportedNullSpace &&
+        ((method && method->entities) || compared.needs.entities))
+      job.problem(JobSpec::kStatistics.key,
+                  "import_null_space: has no moments, which an editor's entities need: expected entities: {weight: 0}, "
+                  "or corpus or import");
     const bool has_files = config.statistics->from == StatisticsFrom::kImport;
     if (has_files && method && method->curvature && config.statistics->import_gradients.empty())
       job.problem(

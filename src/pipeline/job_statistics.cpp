@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <span>
 
-#include "lancet/core/error.h"
 #include "lancet/core/hash.h"
 #include "lancet/editors/registry.h"
 #include "lancet/statistics/derived_store.h"
@@ -50,6 +49,8 @@ JobStatistics::JobStatistics(const JobConfig& job, const ModelFiles& files, cons
       layers_(std::move(layers)),
       corpus_(std::move(corpus)) {
   const StatisticsOptions& options = *job.statistics;
+  const std::unique_ptr<Editor> editor = make_editor(job.editor);
+  needs_ = editor->needs();
   switch (options.from) {
     case StatisticsFrom::kCorpus:
       if (!corpus_)
@@ -61,7 +62,7 @@ JobStatistics::JobStatistics(const JobConfig& job, const ModelFiles& files, cons
       break;
     case StatisticsFrom::kImport:
       imported_ = std::make_shared<ImportedStatistics>(options.import, layers_, files.config);
-      if (make_editor(job.editor)->needs().curvature)
+      if (needs_.curvature)
         imported_gradients_ = std::make_shared<ImportedStatistics>(options.import_gradients, layers_, files.config,
                                                                    MomentSide::kGradients);
       if (is_root_) imported_->check();
@@ -72,12 +73,7 @@ JobStatistics::JobStatistics(const JobConfig& job, const ModelFiles& files, cons
       if (is_root_) projections_->check();
       break;
   }
-  const std::unique_ptr<Editor> editor = make_editor(job.editor);
-  entity_weight_ = editor->needs().entity_weight;
-  if (entity_weight_ == 0) return;
-  if (projections_)
-    throw ConfigError("editor.entities: expected weight: 0 with statistics.import_null_space, which has no moments");
-  if (!is_root_) return;
+  if (needs_.entity_weight == 0 || !is_root_) return;
   std::optional<std::string> chat;
   if (const ContextOptions* contexts = editor->contexts())
     chat = chat_context(*contexts, files.checkpoint.folder(), *files.tokenizer);
@@ -101,7 +97,14 @@ StatisticsText JobStatistics::open_text(const CausalLM& model, const std::string
 std::shared_ptr<MomentSource> JobStatistics::open_moments(const CausalLM& model, const StatisticsText& text,
                                                           MomentSide side) const {
   if (imported_) return side == MomentSide::kKeys ? imported_ : imported_gradients_;
-  auto store = std::make_shared<StatisticsStore>(model, files_.checkpoint, text, job_.statistics->cache, side);
+  return open_store(model, text, side);
+}
+
+std::shared_ptr<StatisticsStore> JobStatistics::open_store(const CausalLM& model, StatisticsText text,
+                                                           MomentSide side) const {
+  auto store =
+      std::make_shared<StatisticsStore>(model, files_.checkpoint, std::move(text), job_.statistics->cache, side);
+  store->share_hashes(hashes_);
   store->save_every(job_.statistics->save_every_s);
   return store;
 }
@@ -115,10 +118,9 @@ StatisticsText JobStatistics::entity_text() const {
 /// Returns the moments of `text` and of entities, if the editor needs these.
 std::shared_ptr<MomentSource> JobStatistics::with_entities(const CausalLM& model,
                                                            std::shared_ptr<MomentSource> text) const {
-  if (entity_weight_ == 0) return text;
-  auto entities = std::make_shared<StatisticsStore>(model, files_.checkpoint, entity_text(), job_.statistics->cache);
-  entities->save_every(job_.statistics->save_every_s);
-  return std::make_shared<MixedMoments>(std::move(text), std::move(entities), entity_weight_);
+  if (needs_.entity_weight == 0) return text;
+  return std::make_shared<MixedMoments>(std::move(text), open_store(model, entity_text(), MomentSide::kKeys),
+                                        needs_.entity_weight);
 }
 
 bool JobStatistics::may_be_cached(const JobConfig& job, const ModelConfig& config) {
@@ -137,26 +139,27 @@ bool JobStatistics::is_cached(const Checkpoint& checkpoint) const {
   if (projections_) return true;
   if (!may_be_cached(job_, files_.config)) return false;
   const StatisticsOptions& options = *job_.statistics;
-  const EditorNeeds needs = make_editor(job_.editor)->needs();
   const QuantiseRule rule_of_weights = quantise_rule(job_, files_.config);
   const std::string rule_key = rule_of_weights.key(files_.config);
   const std::string text_key = options.from == StatisticsFrom::kSelf
                                    ? sampled_text_key(checkpoint.content_hash(), rule_key, plan_)
                                : options.from == StatisticsFrom::kCorpus ? text_of(*corpus_).content_key
                                                                          : "";
-  const CovarianceKeys keys(text_key, files_.checkpoint, files_.config,
-                            to_scalar_type(job_.run.dtype.value_or(files_.config.dtype)), rule_of_weights);
-  const CovarianceKeys entity_keys(entity_weight_ > 0 ? entity_text().content_key : "", files_.checkpoint,
-                                   files_.config, to_scalar_type(job_.run.dtype.value_or(files_.config.dtype)),
-                                   rule_of_weights);
+  const auto keys_of = [&](std::string text) {
+    CovarianceKeys keys(std::move(text), files_.checkpoint, files_.config,
+                        to_scalar_type(job_.run.dtype.value_or(files_.config.dtype)), rule_of_weights);
+    keys.share_hashes(hashes_);
+    return keys;
+  };
+  const CovarianceKeys keys = keys_of(text_key), entity_keys = keys_of(entity_text().content_key);
   const auto is_there = [&](const std::shared_ptr<ImportedStatistics>& imported, int64_t layer, MomentSide side) {
     std::string key = imported ? imported->content_key(layer) : keys.of(layer, side);
-    if (entity_weight_ > 0) key = MixedMoments::content_key(key, entity_keys.of(layer), entity_weight_);
-    return fs::exists(cache_file(options, needs, key));
+    if (needs_.entity_weight > 0) key = MixedMoments::content_key(key, entity_keys.of(layer), needs_.entity_weight);
+    return fs::exists(cache_file(options, needs_, key));
   };
   return std::all_of(layers_.begin(), layers_.end(), [&](int64_t layer) {
     return is_there(imported_, layer, MomentSide::kKeys) &&
-           (!needs.curvature || is_there(imported_gradients_, layer, MomentSide::kGradients));
+           (!needs_.curvature || is_there(imported_gradients_, layer, MomentSide::kGradients));
   });
 }
 
@@ -166,20 +169,19 @@ void JobStatistics::prepare(const CausalLM& model, const std::string& content_ha
   const StatisticsOptions& options = *job_.statistics;
   const StatisticsText text = open_text(model, content_hash);
   moments_ = with_entities(model, open_moments(model, text, MomentSide::kKeys));
-  const EditorNeeds needs = make_editor(job_.editor)->needs();
   const auto spectra = [&](MomentSource& moments, MomentSide side) {
     return std::make_unique<SpectrumStore>(moments, model.placement(), files_.config, options.cache, side);
   };
-  if (needs.curvature)
+  if (needs_.curvature)
     derived_ = spectra(*moments_, MomentSide::kKeys);
-  else if (needs.null_space)
-    derived_ =
-        std::make_unique<NullSpaceStore>(*moments_, model.placement(), files_.config, options.cache, *needs.null_space);
+  else if (needs_.null_space)
+    derived_ = std::make_unique<NullSpaceStore>(*moments_, model.placement(), files_.config, options.cache,
+                                                *needs_.null_space);
   else
     derived_ = std::make_unique<FactorStore>(*moments_, model.placement(), files_.config, options.cache, options.ridge);
   derived_->keep_in(kept_);
   derived_->prepare(layers_, communicator);
-  if (!needs.curvature) return;
+  if (!needs_.curvature) return;
   gradients_ = open_moments(model, text, MomentSide::kGradients);
   bends_ = spectra(*gradients_, MomentSide::kGradients);
   bends_->keep_in(kept_);

@@ -26,6 +26,12 @@ TokenBatch make_chunk(const CorpusTokens& corpus, std::span<const int64_t> docum
   return make_packed_batch(parts);
 }
 
+/// Returns the number of tokens; one that documents share counts for each of them.
+int64_t tokens_of(const TokenBatch& chunk) {
+  const Tensor& places_P = chunk.sequence.places_P;
+  return places_P.defined() ? places_P.size(0) : chunk.ids_BT.numel();
+}
+
 /// The rows of a chunk whose keys are summed.
 struct CountedRows {
   Tensor places_N;   ///< int64, host; undefined: all
@@ -104,12 +110,11 @@ void collect_own_chunks(const CausalLM& model, const CorpusTokens& corpus,
     const torch::NoGradGuard no_grad_in_this_thread;
     TokenBatch chunk = make_chunk(corpus, chunks[static_cast<size_t>(i)]);
     chunk.sequence.turn = &turn;
-    RowCounts counts(token_counts(chunk.sequence));
     CountedRows rows = counted_rows(corpus, chunk.sequence);
     model.run_layers(model.embed(chunk.ids_BT, chunk.sequence), chunk.sequence, {0, layers.back() + 1},
                      hooks_of(sums, layers, rows));
     progress.advance_pieces();
-    progress.advance(counts.total(chunk.ids_BT.numel()));
+    progress.advance(tokens_of(chunk));
   };
   const auto n_chunks = static_cast<int64_t>(chunks.size());
   while (begin < n_chunks) {

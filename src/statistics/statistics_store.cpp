@@ -86,7 +86,7 @@ std::string CovarianceKeys::of(int64_t layer, MomentSide side) const {
     if (side == MomentSide::kKeys && !shapes_keys(config_, spec.id, layer)) continue;
     if (quantise_rule_.quantises(spec)) hash.add(quantise_rule_.key(spec));
     for (const std::string& name : spec.tensor_names()) {
-      std::string& weight = weight_hashes_[name];
+      std::string& weight = (*hashes_)[name];
       if (weight.empty()) {
         ContentHash bytes;
         checkpoint_.view(name).add_to(bytes);

@@ -1,5 +1,7 @@
 #include "edit_setup.h"
 
+#include <torch/types.h>
+
 #include "lancet/core/strings.h"
 #include "lancet/io/files.h"
 
@@ -39,6 +41,20 @@ std::filesystem::path write_corpus(const std::filesystem::path& folder, int64_t 
   const std::filesystem::path path = folder / "corpus.txt";
   write_text_file(path, text);
   return path;
+}
+
+Tensor plain_moment(const CausalLM& model, const CorpusTokens& corpus, int64_t layer) {
+  Tensor sum = torch::zeros({model.config().d_ffn, model.config().d_ffn}, torch::kDouble);
+  for (const auto& document : corpus.documents) {
+    HookSet hooks;
+    hooks.observe({HookPoint::kMlpKey, layer}, [&](const Tensor& keys) {
+      for (int64_t t = corpus.only_ends ? keys.size(1) - 1 : 0; t < keys.size(1); ++t)
+        sum += torch::outer(keys[0][t], keys[0][t]);
+    });
+    const TokenBatch batch = make_batch(std::vector<std::vector<TokenId>>{document});
+    model.run_layers(model.embed(batch.ids_BT, batch.sequence), batch.sequence, model.all_layers(), hooks);
+  }
+  return sum / static_cast<double>(corpus.only_ends ? std::ssize(corpus.documents) : corpus.tokens);
 }
 
 }  // namespace lancet::testing

@@ -21,4 +21,7 @@ std::unique_ptr<Editor> editor_from(const std::string& yaml);
 /// A corpus file of `lines` sentences in `folder`.
 std::filesystem::path write_corpus(const std::filesystem::path& folder, int64_t lines);
 
+/// E[k k^T] of a layer's keys, over all tokens or the documents' ends as the corpus says: one document at a time.
+Tensor plain_moment(const CausalLM& model, const CorpusTokens& corpus, int64_t layer);
+
 }  // namespace lancet::testing

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "lancet/editing/editor.h"
 #include "lancet/job/job_config.h"
 #include "lancet/outcome/statistics_report.h"
 #include "lancet/plan/model_session.h"
@@ -15,6 +16,7 @@
 #include "lancet/statistics/imported_statistics.h"
 #include "lancet/statistics/self_corpus.h"
 #include "lancet/statistics/spectrum_store.h"
+#include "lancet/statistics/statistics_store.h"
 
 namespace lancet {
 
@@ -22,8 +24,8 @@ class JobStatistics {
  public:
   /// Does everything that can fail without the model's weights. Only root looks for corpora and for files to import.
   /// `job` and `files` must outlive this; the editor must need statistics. `corpus`: the job's corpus if it has been
-  /// read already. Throws: ConfigError when
-  /// the corpus is unsuitable; CheckpointError when files to import are, with all problems at once.
+  /// read already. Throws: ConfigError when the corpus is unsuitable; CheckpointError when files to import are, with
+  /// all problems at once.
   JobStatistics(const JobConfig& job, const ModelFiles& files, const Communicator& communicator,
                 std::shared_ptr<const CorpusTokens> corpus = nullptr);
   /// Uses `layers` (ascending) in place of the layers that the editor changes.
@@ -81,6 +83,7 @@ class JobStatistics {
   std::shared_ptr<MomentSource> open_moments(const CausalLM& model, const StatisticsText& text, MomentSide side) const;
   std::shared_ptr<MomentSource> with_entities(const CausalLM& model, std::shared_ptr<MomentSource> text) const;
   StatisticsText entity_text() const;
+  std::shared_ptr<StatisticsStore> open_store(const CausalLM& model, StatisticsText text, MomentSide side) const;
 
   const JobConfig& job_;
   const ModelFiles& files_;
@@ -88,12 +91,13 @@ class JobStatistics {
   std::vector<int64_t> layers_;
   std::shared_ptr<const CorpusTokens> corpus_;              // of kCorpus; empty but on root
   SelfCorpusPlan plan_;                                     // of kSelf
-  double entity_weight_ = 0;                                // as in the editor's needs
-  CorpusTokens entities_;                                   // empty but on root, and if the weight is 0
+  EditorNeeds needs_;                                       // of the job's editor
+  CorpusTokens entities_;                                   // empty but on root, and if the editor needs none
   std::shared_ptr<ImportedStatistics> imported_;            // of kImport
   std::shared_ptr<ImportedStatistics> imported_gradients_;  // of kImport, where the editor needs them
   std::optional<ImportedNullSpaces> projections_;           // of kImportedNullSpace: there is nothing to prepare
-  const Placement* placement_ = nullptr;                    // after prepare()
+  std::shared_ptr<WeightHashes> hashes_ = std::make_shared<WeightHashes>();  // of the checkpoint, for all cache keys
+  const Placement* placement_ = nullptr;                                     // after prepare()
   std::shared_ptr<KeptMatrices> kept_;
   std::shared_ptr<MomentSource> moments_;
   std::unique_ptr<DerivedStore> derived_;

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <memory>
 #include <set>
 #include <span>
 #include <string>
@@ -27,6 +28,9 @@ struct StatisticsText {
 /// Returns the text of a corpus that root has read. The corpus is borrowed.
 StatisticsText text_of(const CorpusTokens& corpus);
 
+/// Hashes of weights by their stored names. A checkpoint has gigabytes, and each of its weights is part of many keys.
+using WeightHashes = std::map<std::string, std::string>;
+
 /// Makes the cache keys of moments from everything that they depend on. Moments of gradients depend on every weight.
 class CovarianceKeys {
  public:
@@ -39,6 +43,8 @@ class CovarianceKeys {
         config_(config),
         dtype_(dtype),
         quantise_rule_(std::move(quantise_rule)) {}
+  /// Takes the hashes of the checkpoint's weights from `hashes` where they are known, and adds others to it.
+  void share_hashes(std::shared_ptr<WeightHashes> hashes) { hashes_ = std::move(hashes); }
   std::string of(int64_t layer, MomentSide side = MomentSide::kKeys) const;
 
  private:
@@ -47,8 +53,7 @@ class CovarianceKeys {
   const ModelConfig& config_;
   at::ScalarType dtype_;
   QuantiseRule quantise_rule_;
-  mutable std::map<std::string, std::string>
-      weight_hashes_;  // by stored name; cached because every layer's key needs many of them
+  std::shared_ptr<WeightHashes> hashes_ = std::make_shared<WeightHashes>();
 };
 
 /// Moments of one side, from root's cache, or collected by all ranks and put there by root.
@@ -64,6 +69,8 @@ class StatisticsStore final : public MomentSource {
 
   /// Sets the seconds between saves of a running pass; see PartialSums. 0: after every chunk.
   void save_every(double seconds) { save_every_s_ = seconds; }
+  /// As for CovarianceKeys.
+  void share_hashes(std::shared_ptr<WeightHashes> hashes) { keys_.share_hashes(std::move(hashes)); }
 
   /// Returns the key of the layer's moments. On root.
   std::string content_key(int64_t layer) const override { return keys_.of(layer, side_); }

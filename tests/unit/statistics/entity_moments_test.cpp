@@ -11,23 +11,8 @@ namespace lancet {
 namespace {
 
 using testing::nmse;
-using testing::TempDir;
+using testing::plain_moment;
 using testing::TinyModel;
-
-/// The mean over documents of k k^T at their last tokens, one document at a time.
-Tensor plain_end_moment(const CausalLM& model, const CorpusTokens& corpus, int64_t layer) {
-  Tensor sum = torch::zeros({model.config().d_ffn, model.config().d_ffn}, torch::kDouble);
-  for (const auto& document : corpus.documents) {
-    HookSet hooks;
-    hooks.observe({HookPoint::kMlpKey, layer}, [&](const Tensor& keys) {
-      const Tensor end = keys[0][keys.size(1) - 1];
-      sum += torch::outer(end, end);
-    });
-    const TokenBatch batch = make_batch(std::vector<std::vector<TokenId>>{document});
-    model.run_layers(model.embed(batch.ids_BT, batch.sequence), batch.sequence, model.all_layers(), hooks);
-  }
-  return sum / static_cast<double>(corpus.documents.size());
-}
 
 // Packed documents share their beginnings: an end can be inside another document, and one row the end of several.
 TEST(EntityMoments, CountOnlyTheLastTokenOfEachDocument) {
@@ -40,7 +25,7 @@ TEST(EntityMoments, CountOnlyTheLastTokenOfEachDocument) {
     const std::vector<Covariance> ends = collect_covariances(model, corpus, layers, alone());
     for (size_t i = 0; i < layers.size(); ++i) {
       EXPECT_EQ(ends[i].tokens, std::ssize(corpus.documents));
-      EXPECT_LE(nmse(ends[i].moment_FF, plain_end_moment(model, corpus, layers[i])), 1e-26);
+      EXPECT_LE(nmse(ends[i].moment_FF, plain_moment(model, corpus, layers[i])), 1e-26);
     }
   }
 }

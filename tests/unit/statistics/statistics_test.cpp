@@ -13,6 +13,7 @@ namespace lancet {
 namespace {
 
 using testing::nmse;
+using testing::plain_moment;
 using testing::TempDir;
 using testing::TinyModel;
 
@@ -22,20 +23,6 @@ StatisticsOptions options_in(const TempDir& folder, int64_t tokens) {
   options.tokens = tokens;
   options.cache = folder / "cache";
   return options;
-}
-
-/// One document at a time, one layer at a time.
-Tensor plain_moment(const CausalLM& model, const CorpusTokens& corpus, int64_t layer) {
-  Tensor sum = torch::zeros({model.config().d_ffn, model.config().d_ffn}, torch::kDouble);
-  for (const auto& document : corpus.documents) {
-    HookSet hooks;
-    hooks.observe({HookPoint::kMlpKey, layer}, [&](const Tensor& keys) {
-      for (int64_t t = 0; t < keys.size(1); ++t) sum += torch::outer(keys[0][t], keys[0][t]);
-    });
-    const TokenBatch batch = make_batch(std::vector<std::vector<TokenId>>{document});
-    model.run_layers(model.embed(batch.ids_BT, batch.sequence), batch.sequence, model.all_layers(), hooks);
-  }
-  return sum / static_cast<double>(corpus.tokens);
 }
 
 TEST(Statistics, EqualOnePassPerDocumentAndLayer) {
