@@ -1,14 +1,11 @@
 #include "automatic_editor.h"
 
-#include <string>
+#include <iterator>
 
-#include "lancet/core/config_section.h"
 #include "lancet/core/error.h"
 #include "lancet/job/dotted_key.h"
 #include "lancet/spec/evaluate_spec.h"
-#include "lancet/spec/job_spec.h"
 #include "lancet/spec/layered_spec.h"
-#include "lancet/spec/read_option.h"
 #include "lancet/text/chat_template.h"
 
 namespace lancet {
@@ -26,24 +23,19 @@ bool takes_chat_context(const ConfigTree& editor) {
 
 bool has_model_for_chats(const ConfigTree& job, const JobSource& source) {
   try {
-    ConfigProblems problems(source.name);
-    ConfigSection section(job, "", problems);
-    const std::filesystem::path model = section.path(JobSpec::kModel.key, source.base);
-    const std::vector<std::string> ignored = section.texts(JobSpec::kIgnoreConfigKeys.key, std::vector<std::string>{});
-    problems.throw_if_any();
-    static_cast<void>(ChatTemplate::of(model));  // most models without a template end here, before more files are read
-    return is_for_chats(open_model(model, ignored));
+    const NamedModel model = named_model(job, source);
+    // most models without a template end here, before more files are read
+    static_cast<void>(ChatTemplate::of(model.path));
+    return is_for_chats(open_model(model.path, model.ignored_keys));
   } catch (const Error&) {
     return false;
   }
 }
 
-/// Returns what is measured by default, and `chat`.
-ConfigTree protocols_with_chat() {
-  std::vector<ConfigTree> names;
-  for (const std::string_view name : kDefaultProtocols) names.push_back(ConfigTree::text(std::string(name)));
-  names.push_back(ConfigTree::text(kChat));
-  return ConfigTree::list(std::move(names));
+ConfigTree list_of(std::vector<std::string> texts) {
+  std::vector<ConfigTree> items;
+  for (std::string& text : texts) items.push_back(ConfigTree::text(std::move(text)));
+  return ConfigTree::list(std::move(items));
 }
 
 }  // namespace
@@ -57,13 +49,27 @@ bool is_for_chats(const ModelFiles& files) {
   }
 }
 
+ConfigTree with_chat(ConfigTree contexts) {
+  contexts.set(kChat, ConfigTree::text("model"));
+  return contexts;
+}
+
+std::vector<std::string> protocols_for(bool chats) {
+  std::vector<std::string> names(std::begin(kDefaultProtocols), std::end(kDefaultProtocols));
+  if (chats) names.emplace_back(kChat);
+  return names;
+}
+
+ConfigTree automatic_entities() {
+  ConfigTree entities = ConfigTree::map();
+  entities.set("weight", ConfigTree::number(int64_t{1}));
+  return entities;
+}
+
 void choose_chat_context(ConfigTree& editor, ConfigTree& job, const JobSource& source) {
   if (!takes_chat_context(editor) || !has_model_for_chats(job, source)) return;
-  ConfigTree contexts = ConfigTree::map();
-  contexts.set(kChat, ConfigTree::text("model"));
-  editor.set("contexts", std::move(contexts));
-  if (job.find(std::string(JobSpec::kEvaluate.key)) == nullptr)
-    job.set(std::string(JobSpec::kEvaluate.key), protocols_with_chat());
+  editor.set("contexts", with_chat(ConfigTree::map()));
+  if (job.find("evaluate") == nullptr) job.set("evaluate", list_of(protocols_for(/*chats=*/true)));
 }
 
 void choose_entities(ConfigTree& editor, const ConfigTree& job) {
@@ -72,9 +78,7 @@ void choose_entities(ConfigTree& editor, const ConfigTree& job) {
   for (const char* key : {"entities", "covariance"})
     if (editor.find(key) != nullptr) return;
   if (find_dotted(job, "statistics.import_null_space") != nullptr) return;
-  ConfigTree entities = ConfigTree::map();
-  entities.set("weight", ConfigTree::number(int64_t{1}));
-  editor.set("entities", std::move(entities));
+  editor.set("entities", automatic_entities());
 }
 
 }  // namespace lancet

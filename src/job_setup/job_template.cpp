@@ -13,7 +13,6 @@
 #include "lancet/job_setup/parse_job.h"
 #include "lancet/job_setup/presets.h"
 #include "lancet/requests/request.h"
-#include "lancet/spec/evaluate_spec.h"
 #include "lancet/spec/statistics_options.h"
 #include "lancet/statistics/cached_bytes.h"
 
@@ -108,8 +107,8 @@ std::string chat_contexts_text(const Preset* preset) {
     if (published->kind != ConfigTree::Kind::kMap) return "";  // a list of texts, to which nothing can be added
     contexts = *published;
   }
-  contexts.set("chat", ConfigTree::text("model"));
-  return cat("  contexts: ", to_line(contexts), "    # the edit shall hold as the answer to a user's message too\n");
+  return cat("  contexts: ", to_line(with_chat(std::move(contexts))),
+             "    # the edit shall hold as the answer to a user's message too\n");
 }
 
 std::string editor_text(const ModelFiles& files) {
@@ -120,7 +119,7 @@ std::string editor_text(const ModelFiles& files) {
     text += cat("  preset: auto     # published options: lancet presets ", preset->name,
                 "; null: automatic ones\n  # from ", one_line(preset->source), "\n");
   else
-    text += cat("  ", kEntitiesLine, "    # keeps what the model says about other subjects\n",
+    text += cat("  entities: ", to_line(automatic_entities()), "    # keeps what the model says about other subjects\n",
                 automatic_options(files.config));
   if (const std::vector<std::string> others = other_published(files); !others.empty())
     text += cat("  # published for this model, with preset: auto: ", join(others), "\n");
@@ -144,9 +143,8 @@ std::string in_folder_text(const char* section, const fs::path& folder) {
 }
 
 std::string rest_text(const ModelFiles& files, const fs::path& out) {
-  std::vector<std::string> measured(std::begin(kDefaultProtocols), std::end(kDefaultProtocols));
-  if (is_for_chats(files)) measured.emplace_back("chat");
-  return cat("\nevaluate: [", join(measured), "]    # before and after; others: docs/metrics.md\n",
+  return cat("\nevaluate: [", join(protocols_for(is_for_chats(files))),
+             "]    # before and after; others: docs/metrics.md\n",
              "# accept: {efficacy_argmax: 0.8}    # where this is not reached nothing is exported\n\n",
              "output:\n  dir: ", out.empty() ? std::string("edited") : quoted(out, {}), "\n",
              "  replace: false    # true: an earlier output of lancet there goes away\n\n",

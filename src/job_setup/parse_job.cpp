@@ -275,11 +275,12 @@ void tell_defaults(const CompletedJob& completed, const JobConfig& job) {
     layers.erase(std::unique(layers.begin(), layers.end()), layers.end());
     const std::vector<int64_t> value_layers = editor->value_layers(config);
     const ContextOptions* contexts = editor->contexts();
-    log_line(cat("editor  ", job.method, " with automatic options, layers ", shape_text(layers),
-                 value_layers.empty() ? "" : cat(", values at ", shape_text(value_layers)),
-                 contexts != nullptr && !contexts->chat.empty() ? ", prompts also as a user's messages" : "",
-                 editor->needs().entity_weight > 0 ? ", other subjects' keys kept" : "",
-                 ": no published ones are known for this model"));
+    log_line(
+        cat("editor  ", job.method, " with automatic options, layers ", shape_text(layers),
+            value_layers.empty() ? "" : cat(", values at ", shape_text(value_layers)),
+            contexts != nullptr && !contexts->chat.empty() ? ", prompts also as user messages (contexts.chat)" : "",
+            editor->needs().entity_weight > 0 ? ", other subjects in the statistics (entities)" : "",
+            ": no published ones are known for this model"));
   }
   const ConfigTree* statistics = completed.tree.find("statistics");
   const bool names_text = statistics != nullptr && statistics->find("corpus") != nullptr;

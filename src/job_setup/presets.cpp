@@ -65,12 +65,8 @@ std::string list_text(std::span<const Preset> presets) {
 
 /// Throws: ConfigError; CheckpointError if the model's config.json cannot be read.
 DescribedModel model_of_job(const ConfigTree& job, const JobSource& source) {
-  ConfigProblems problems(source.name);
-  ConfigSection section(job, "", problems);
-  const fs::path model = section.path("model", source.base);
-  const std::vector<std::string> ignored = section.texts("ignore_config_keys", std::vector<std::string>{});
-  problems.throw_if_any();
-  return describe_model(model, ignored);
+  const NamedModel model = named_model(job, source);
+  return describe_model(model.path, model.ignored_keys);
 }
 
 const Preset* find_for(std::string_view method, const DescribedModel& model) {
@@ -129,6 +125,14 @@ PresetChoice parse_choice(const ConfigTree& editor, const JobSource& source) {
 }
 
 }  // namespace
+
+NamedModel named_model(const ConfigTree& job, const JobSource& source) {
+  ConfigProblems problems(source.name);
+  ConfigSection section(job, "", problems);
+  NamedModel model{section.path("model", source.base), section.texts("ignore_config_keys", std::vector<std::string>{})};
+  problems.throw_if_any();
+  return model;
+}
 
 ModelFacts facts_of(const ModelConfig& config) {
   ModelFacts facts{std::string(config.family->model_types.front()), {}};

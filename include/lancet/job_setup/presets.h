@@ -66,6 +66,15 @@ struct JobSource {
   std::string name;            ///< name of the job in messages
 };
 
+/// The model that a job names.
+struct NamedModel {
+  std::filesystem::path path;
+  std::vector<std::string> ignored_keys;  ///< keys of config.json that the job ignores
+};
+
+/// Throws: ConfigError.
+NamedModel named_model(const ConfigTree& job, const JobSource& source);
+
 /// Returns the preset that `preset: auto` takes for the job's model; null if there is none. Throws: ConfigError;
 /// CheckpointError if the model's config.json cannot be read.
 const Preset* find_automatic_preset(std::string_view method, const ConfigTree& job, const JobSource& source);
