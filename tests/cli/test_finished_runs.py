@@ -29,11 +29,14 @@ def kept(lancet, name="out"):
 
 
 def stop_after(lancet, command, job, count, how, *more, name="out"):
-    """Stops the job when so many runs are kept. Returns what it wrote to stderr."""
-    process = start(lancet, command, lancet.write(job), *more)
-    wait_for(process, lambda: len(kept(lancet, name)) >= count)
+    """Stops the job when it has said that so many runs are done: a kept file lies there a moment before. Returns its stderr."""
+    said = lancet.folder.with_name(f"{lancet.folder.name}-stderr")
+    with open(said, "w") as stderr:
+        process = start(lancet, command, lancet.write(job), *more, stderr=stderr)
+    wait_for(process, lambda: len(kept(lancet, name)) >= count and re.search(rf"\b{count} of \d+ runs done", said.read_text()))
     process.send_signal(how)
-    _, err = process.communicate(timeout=20)
+    process.communicate(timeout=20)
+    err = said.read_text()
     assert process.returncode == -how, err
     return err
 

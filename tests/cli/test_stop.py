@@ -8,7 +8,7 @@ from conftest import LANCET
 from conftest import lancet_alone as lancet  # noqa: F401 - the cache is looked at
 
 
-def start(lancet, *arguments, ignored=()):
+def start(lancet, *arguments, ignored=(), stderr=subprocess.PIPE):
     """Signals of `ignored` are, as nohup does it."""
 
     def ignore():
@@ -16,7 +16,7 @@ def start(lancet, *arguments, ignored=()):
             signal.signal(number, signal.SIG_IGN)
 
     command = [str(LANCET), *map(str, arguments)]
-    return subprocess.Popen(command, cwd=lancet.folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=ignore)
+    return subprocess.Popen(command, cwd=lancet.folder, text=True, stdout=subprocess.PIPE, stderr=stderr, preexec_fn=ignore)
 
 
 def wait_for(process, found):
