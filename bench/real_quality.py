@@ -1,12 +1,12 @@
-"""How well methods edit a real model: 100 CounterFact facts, first of all those that it answers rightly, each method with what lancet chooses.
+"""How well methods edit a real model: 40 CounterFact facts that it answers rightly, each method with what lancet chooses.
 
     .venv/bin/python bench/real_quality.py --model smollm2                       the table of docs/benchmarks.md, by and by
     .venv/bin/python bench/real_quality.py --model gemma3 --facts 20 --methods memit,rome
 
-Facts are the first of data/requests/demo.json whose true answer is the model's likeliest one; a small model knows fewer than 100 of its 2,000,
-and the first of the others fill the list up: `efficacy_true` of the unedited row says how many are known. Each method edits all of them at once, in one
-`lancet edit` without further options; what it wrote is opened by transformers, which judges it (transformers_judge.py says how). lancet's own
-figures of the same weights stand beside, in the rows' files. `plain` is bench/plain_memit.py, published MEMIT as a loop of a page; its own
+Facts are the first of data/requests/demo.json whose true answer is the model's likeliest one. Where the model knows fewer than --facts of its 2,000,
+the first of the others fill the list up: `efficacy_true` of the unedited row says how many are known. Each method edits all of them at once, by
+`lancet edit --model MODEL --requests FACTS --out OUT` and the settings of METHODS; what it wrote is opened by transformers, which judges it
+(transformers_judge.py says how). lancet's own figures of the same weights stand beside, in the rows' files. `plain` is bench/plain_memit.py, published MEMIT as a loop of a page; its own
 changes are judged in the same way.
 
 A row is kept in --work as it ends, so that the same command goes on where it was stopped; the table in bench/results/real-quality.json is
@@ -32,30 +32,24 @@ DATA = REPOSITORY / "data"
 RESULT = REPOSITORY / "bench" / "results" / "real-quality.json"
 TEXT_CHARACTERS = 12_000
 
-# What somebody writes who takes a method as it is; and the two that edit nothing so, with the least that helps (docs/methods.md).
+# What somebody adds to `lancet edit` by --set.
+TEXT_ALONE = "memit, text alone"
 METHODS = {
-    "memit": {"method": "memit"},
-    "memit, `targets: replay`": {"method": "memit", "targets": "replay"},
-    "memit, `contexts: {chat: model}`": {"method": "memit", "contexts": {"chat": "model"}},
-    "alphaedit": {"method": "alphaedit"},
-    "emmet": {"method": "emmet"},
-    "nse": {"method": "nse"},
-    "pmet": {"method": "pmet"},
-    "rome": {"method": "rome"},
-    "r-rome": {"method": "r-rome"},
-    "ft-m": {"method": "ft-m"},
-    "ft-l": {"method": "ft-l"},
-    "ultraedit": {"method": "ultraedit"},
+    "memit": [],
+    # as a published MEMIT has it: no chat among the contexts, no entities in the statistics
+    TEXT_ALONE: ["editor.contexts={}", "editor.entities.weight=0"],
+    "memit, `targets: replay`": ["editor.targets=replay"],
+    **{name: [f"editor.method={name}"] for name in ("alphaedit", "emmet", "nse", "pmet", "rome", "r-rome", "ft-m", "ft-l", "ultraedit")},
 }
 PLAIN = "plain MEMIT"
 UNEDITED = "unedited"
-SHORT = {"plain": PLAIN, "replay": "memit, `targets: replay`", "chat": "memit, `contexts: {chat: model}`"}
+SHORT = {"plain": PLAIN, "replay": "memit, `targets: replay`", "text": TEXT_ALONE}
 
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="smollm2", help=f"{', '.join(MODELS)}, or a folder (default: %(default)s)")
-    parser.add_argument("--facts", type=int, default=100, help="how many (default: %(default)s)")
+    parser.add_argument("--facts", type=int, default=40, help="how many (default: %(default)s)")
     parser.add_argument("--requests", type=Path, help="take all facts of this file of CounterFact records, known or not")
     parser.add_argument("--skip", type=int, default=0, help="known facts before the first")
     parser.add_argument("--methods", type=lambda text: [part.strip() for part in text.split(",")], metavar="A,B",
@@ -122,27 +116,16 @@ def run_timed(command, log):
 
 def lancet_row(arguments, folder, facts, place, name):
     out = place / "edited"
-    has_template = (folder / "chat_template.jinja").exists()
-    job = {
-        "model": str(folder),
-        "requests": {"path": str(facts)},
-        "editor": METHODS[name],
-        "statistics": {"cache": str(place / "cache")},
-        "evaluate": ["efficacy", "paraphrase", "specificity", "generation"] + (["chat"] if has_template else []),
-        "output": {"dir": str(out), "replace": True},
-        "run": {"threads": arguments.threads},
-    }
-    path = place / "job.json"
-    path.write_text(json.dumps(job))
     log = place / "log.txt"
-    settings = [word for setting in arguments.set for word in ("--set", setting)]
-    seconds, processor_s, code = run_timed([arguments.lancet, "edit", path, *settings], log)
+    settings = [f"statistics.cache={place / 'cache'}", "output.replace=true", f"run.threads={arguments.threads}", *METHODS[name], *arguments.set]
+    command = [arguments.lancet, "edit", "--model", folder, "--requests", facts, "--out", out]
+    seconds, processor_s, code = run_timed(command + [word for setting in settings for word in ("--set", setting)], log)
     if code != 0:
         sys.exit(f"{name}: exit {code}\n{log.read_text()[-2000:]}")
     report = json.loads((out / "report.json").read_text())
     took = sum(request["verdict"]["success"] for request in report["requests"])
     row = {"seconds": report["seconds"] | {"whole": seconds, "processor": processor_s}, "took": took,
-           "lancet": report["metrics"], "warnings": report.get("warnings", []), "editor": METHODS[name]}  # fmt: skip
+           "lancet": report["metrics"], "warnings": report.get("warnings", []), "settings": METHODS[name]}  # fmt: skip
     return row, out
 
 
