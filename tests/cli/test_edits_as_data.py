@@ -222,7 +222,9 @@ def test_downdate_leaves_the_batch_without_the_edit(made, lancet):
     kept.write_text(json.dumps([record for record in records if str(record["case_id"]) != IDS[1]]))
     run_ok(lancet.edit(lancet.job(**{**one, "requests": {"path": str(kept)}}, output={"dir": str(without)})))
     result = run_ok(lancet.run("undo", whole, "--edits", IDS[1], "--out", lancet.out))
-    assert "taken back (downdate): 1 edit" in result.stdout
+    record = json.loads((DATA / "requests" / "demo.json").read_text())[1]["requested_rewrite"]
+    fact = f"{IDS[1]}  {record['prompt'].format(record['subject'])} → {record['target_new']['str']}"
+    assert f"  taken back (downdate): 1 edit\n    {fact}\n" in result.stdout
     name = "model.layers.1.mlp.down_proj.weight"
     base, got, expected = (load_file(folder / "model.safetensors")[name].double() for folder in (DATA / "demo-model", lancet.out, without))
     assert (got - expected).norm() < 1e-3 * (expected - base).norm() < 1e-3 * base.norm()

@@ -39,6 +39,7 @@ struct MadeOutput {
   std::string report_json = {};                        ///< text of report.json
   std::vector<RebasedEdit> rebased = {};               ///< one for each edit, if keys were kept
   std::optional<UndoEntry> undone = {};                ///< the journal's entry of an undo
+  std::vector<EditRequest> taken_back = {};            ///< the edits that an undo removed
   std::map<std::string, double> measured_before = {};  ///< latest measured means over the edits that stay
 };
 

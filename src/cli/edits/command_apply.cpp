@@ -1,4 +1,5 @@
 // `lancet apply`, `lancet undo`: models made from stored edits, or from some of them.
+#include <algorithm>
 #include <iostream>
 #include <memory>
 
@@ -57,6 +58,17 @@ ExitCode run_apply(const ApplyArguments& arguments, RankSession& session) {
   return session.communicator().is_root() ? show_made(made, shown) : ExitCode::kOk;
 }
 
+/// Returns a line for each of the first facts, and how many more there are.
+std::string facts_text(const std::vector<EditRequest>& facts) {
+  constexpr size_t kShownFacts = 5;
+  std::string text;
+  for (size_t i = 0; i < std::min(facts.size(), kShownFacts); ++i)
+    text +=
+        cat("    ", facts[i].id, "  ", one_line(facts[i].prompt.text, 60), " → ", one_line(facts[i].target, 20), "\n");
+  if (facts.size() > kShownFacts) text += cat("    and ", facts.size() - kShownFacts, " more\n");
+  return text;
+}
+
 ExitCode run_undo(const UndoArguments& arguments, RankSession& session) {
   const Output& shown = arguments.made.shown;
   UndoJob job = arguments.how.read(parse_undo_options);
@@ -71,7 +83,8 @@ ExitCode run_undo(const UndoArguments& arguments, RankSession& session) {
   if (!session.communicator().is_root()) return ExitCode::kOk;
   if (!shown.quiet && !shown.json) {
     std::cout << "  taken back (" << undo_mode_name(made.undone->mode)
-              << "): " << counted(made.undone->edits.size(), "edit") << "\n";
+              << "): " << counted(made.undone->edits.size(), "edit") << "\n"
+              << facts_text(made.taken_back);
     if (!made.undone->approximation.empty())
       std::cout << "  not as if never edited: " << made.undone->approximation << "\n";
   }

@@ -1,4 +1,8 @@
 #include "lancet/history/undo_job.h"
+
+#include <algorithm>
+#include <utility>
+
 #include "history_source.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
@@ -29,6 +33,14 @@ std::map<std::string, double> measured_before(const Journal& journal, const Edit
   for (const auto& [name, tally] : pooled)
     if (const std::optional<double> mean = tally.mean()) means[name] = *mean;
   return means;
+}
+
+/// The requests of the journal that have these ids, in the journal's order.
+std::vector<EditRequest> requests_of(const Journal& journal, const std::vector<std::string>& ids) {
+  std::vector<EditRequest> chosen;
+  for (EditRequest& request : journal.requests())
+    if (std::ranges::find(ids, request.id) != ids.end()) chosen.push_back(std::move(request));
+  return chosen;
 }
 
 }  // namespace
@@ -84,6 +96,7 @@ MadeOutput run_undo_job(const UndoJob& job, Communicator& communicator) {
   if (communicator.is_root()) given.history = std::move(history);
   MadeOutput made = make_output(*config, communicator, std::move(given));
   made.undone = entry;
+  made.taken_back = requests_of(source->journal(), entry.edits);
   made.measured_before = measured_before(source->journal(), made.report);
   return made;
 }
