@@ -147,7 +147,7 @@ std::string success_text(const SuccessCount& count) {
 
 namespace {
 
-constexpr size_t kShownIds = 4;
+constexpr size_t kShownRequests = 4;
 constexpr double kMuchLost = 0.5;  // share of a change that is lost in rounding
 
 double median(std::vector<double> values) {
@@ -156,15 +156,21 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-/// Returns "a, b and c"; of a long list only the first ones.
-std::string ids_text(const EditReport& report, const std::vector<int64_t>& requests) {
-  std::vector<std::string> ids;
-  for (size_t i = 0; i < std::min(requests.size(), kShownIds); ++i)
-    ids.push_back(report.requests[static_cast<size_t>(requests[i])].id);
-  if (requests.size() > kShownIds) return cat(join(ids), " and ", requests.size() - kShownIds, " more");
-  const std::string last = ids.back();
-  ids.pop_back();
-  return ids.empty() ? last : cat(join(ids), " and ", last);
+/// Returns for example "7 ('Paris' after 'Oracle is located in')".
+std::string request_text(const EditRequest& request) {
+  if (request.prompt.text.empty()) return request.id;
+  return cat(request.id, " ('", excerpt(request.target, 40), "' after '", excerpt(request.prompt.text, 60), "')");
+}
+
+/// Returns the requests by their ids and facts: "a, b and c"; of a long list only the first ones.
+std::string requests_text(const EditReport& report, const std::vector<int64_t>& requests) {
+  std::vector<std::string> texts;
+  for (size_t i = 0; i < std::min(requests.size(), kShownRequests); ++i)
+    texts.push_back(request_text(report.requests[static_cast<size_t>(requests[i])]));
+  if (requests.size() > kShownRequests) return cat(join(texts), " and ", requests.size() - kShownRequests, " more");
+  const std::string last = texts.back();
+  texts.pop_back();
+  return texts.empty() ? last : cat(join(texts), " and ", last);
 }
 
 bool is_one_fact(const EditReport& report, const std::vector<int64_t>& group) {
@@ -186,7 +192,7 @@ SharedKeys without_contradictions(const EditReport& report, SharedKeys keys) {
 std::string shared_keys_text(const EditReport& report, const SharedKeys& keys) {
   size_t n = 0;
   for (const std::vector<int64_t>& group : keys.groups) n += group.size();
-  const std::string example = ids_text(report, keys.groups.front());
+  const std::string example = requests_text(report, keys.groups.front());
   if (keys.groups.size() == 1) return cat("requests ", example, " ", keys.effect);
   return cat(counted(n, "request"), " in ", counted(keys.groups.size(), "group"), ", as ", example, ", ", keys.effect);
 }
@@ -295,7 +301,7 @@ std::string missed_text(const Sorted& sorted, const ValueGoal& goal, size_t n_re
 /// Does not recommend more steps if they have been tried.
 std::string stalled_text(const EditReport& report, const Sorted& sorted, const ValueGoal& goal) {
   return cat("the model does not take in ", sorted.stalled.size(), " of ",
-             counted(report.outcome.requests.size(), "request"), " this way (", ids_text(report, sorted.stalled),
+             counted(report.outcome.requests.size(), "request"), " this way (", requests_text(report, sorted.stalled),
              "): their losses stayed at ", short_number(median(sorted.stalled_losses)),
              " in the median, and more steps would not bring them down. Try other editor.layers, another method",
              clamp_text(sorted, goal), "; a small model may be too small for the fact");

@@ -1,5 +1,9 @@
 #include "lancet/outcome/subject_verdict.h"
 
+#include <algorithm>
+#include <span>
+#include <utility>
+
 #include "lancet/core/strings.h"
 #include "lancet/job/dotted_key.h"
 #include "lancet/outcome/edit_report.h"
@@ -20,6 +24,43 @@ std::vector<std::string> gentler_edits(const ConfigTree& editor) {
   if (const std::optional<double> clamp = number_at(editor, "values.clamp"))
     remedies.push_back(cat("lower editor.values.clamp (now ", *clamp, ")"));
   return remedies.empty() ? smaller_changes(editor) : remedies;
+}
+
+constexpr int64_t kFewestPrompts = 3;  // of one subject: fewer say little about it
+constexpr size_t kShownSubjects = 3;
+
+/// Returns "Oracle (1 of 4 other prompts go on as before)" for each subject that keeps less than half, the worst first.
+std::vector<std::string> lost_subjects(const EditReport& report) {
+  struct Lost {
+    double share = 0;
+    std::string text;
+  };
+  std::vector<Lost> lost;
+  for (size_t i = 0; i < report.requests.size(); ++i) {
+    SubjectCount count;
+    for (const ComparedAnswer& answer : compared_answers(report, i)) {
+      if (answer.asked != AskedFor::kNextToken) continue;
+      ++count.prompts;
+      count.kept += answer.is_kept() ? 1 : 0;
+    }
+    if (count.prompts < kFewestPrompts || count.share() >= kLeastKeptOfOne) continue;
+    lost.push_back({count.share(), cat(report.requests[i].subject, " (", count.kept, " of ", count.prompts,
+                                       " other prompts go on as before)")});
+  }
+  std::ranges::stable_sort(lost, {}, &Lost::share);
+  std::vector<std::string> texts;
+  for (Lost& one : lost) texts.push_back(std::move(one.text));
+  return texts;
+}
+
+/// The warning where the mean over all subjects hides some that are lost.
+std::string lost_subjects_text(const std::vector<std::string>& lost, const ConfigTree& editor) {
+  if (lost.empty()) return "";
+  const size_t shown = std::min(lost.size(), kShownSubjects);
+  const std::string more = lost.size() > shown ? cat(" and ", lost.size() - shown, " more") : "";
+  return cat("most of what the model says about ", counted(lost.size(), "subject"),
+             " has changed, although the mean is high: ", join(std::span(lost).first(shown)), more,
+             what_helps(gentler_edits(editor)));
 }
 
 }  // namespace
@@ -50,7 +91,8 @@ std::string subject_text(const SubjectCount& count) {
 
 std::string subject_warning(const EditReport& report, const ConfigTree& editor) {
   const std::optional<SubjectCount> count = count_subjects(report);
-  if (!count || !count->is_low()) return "";
+  if (!count) return "";
+  if (!count->is_low()) return lost_subjects_text(lost_subjects(report), editor);
   return cat("the edits changed more of their subjects than the facts that were asked for: after ",
              count->prompts - count->kept, " of ", counted(static_cast<size_t>(count->prompts), "other prompt"),
              " about them the model goes on otherwise (", kSubjectMetric, " ", percent(count->share()), ", below ",

@@ -300,7 +300,8 @@ def test_equal_keys_are_reported(lancet):
     run_ok(lancet.edit(lancet.job(requests=requests, evaluate=[], editor__contexts=["{}"])))
     warnings = json.loads((lancet.out / "report.json").read_text())["warnings"]
     of_requests = [warning for warning in warnings if " of its norm" not in warning]  # this model has few layers, which move far
-    assert len(of_requests) == 1 and "requests a and b have nearly the same key" in of_requests[0]
+    named = "requests a ('London' after 'Piranha Games, created in') and b ('Paris' after 'Piranha Games, founded in')"
+    assert len(of_requests) == 1 and f"{named} have nearly the same key" in of_requests[0]
 
 
 def cached_files(folder):

@@ -140,12 +140,11 @@ def test_twenty_facts_take_without_an_option(tmp_path, opened, name, at_least):
     path = DATA / "requests" / "smollm2-known.json"
     known = json.loads(path.read_text())
     assert name != "smollm2" or all(transformers_judge.knows(*opened(folder), known))
-    job = {"model": str(folder), "requests": {"path": str(path)}, "editor": {"method": "memit"}, "output": {"dir": str(lancet.out)},
-           "evaluate": ["efficacy", "paraphrase", "specificity", "generation"], "statistics": {"cache": str(tmp_path / "cache")}}  # fmt: skip
-    run_ok(lancet.run("edit", lancet.write(job)))
+    run_ok(lancet.run("edit", "--model", folder, "--requests", path, "--out", lancet.out, "--set", f"statistics.cache={tmp_path / 'cache'}"))
     metrics = json.loads((lancet.out / "report.json").read_text())["metrics"]
     figures = transformers_judge.judge(*opened(lancet.out), known, transformers_judge.ordinary_text(4000))
     assert figures["efficacy_argmax"] >= 5 * at_least and figures["starts"] >= 5 * (at_least - 1), figures
+    assert name != "smollm2" or figures["chat"] >= 75, "its prompts were edited as user messages too"
     for name in ("efficacy_argmax", "efficacy_prob", "paraphrase_argmax", "paraphrase_prob", "specificity_argmax", "specificity_prob"):
         one_prompt = 100 / metrics[name]["prompts"]  # lancet measures in the model's bf16, transformers here in f32
         assert abs(100 * metrics[name]["after"] - figures[name]) <= 3 * one_prompt + 1e-6, (name, metrics[name], figures[name])

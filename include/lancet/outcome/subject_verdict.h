@@ -22,6 +22,9 @@ inline constexpr const char* kLeakMetric = "subject_leak";
 /// If kSubjectMetric is below this value, an edit gets a warning, and the summary does not call it a success without
 /// mentioning that.
 inline constexpr double kLeastKept = 0.7;
+/// A single subject that keeps less than this share of its other prompts is named in a warning. One subject has few
+/// prompts, so that one changed answer is no sign of damage.
+inline constexpr double kLeastKeptOfOne = 0.5;
 
 /// The counts of both metrics over all requests.
 struct SubjectCount {
@@ -40,7 +43,7 @@ std::optional<SubjectCount> count_subjects(const EditReport& report);
 /// the share is low, that the subjects have changed. The text follows "2 of 2 edits took".
 std::string subject_text(const SubjectCount& count);
 
-/// Returns what to do if the share is low; empty: it is not low, or was not measured.
+/// Returns what to do if the share is low, or is low for single subjects; empty: neither, or it was not measured.
 std::string subject_warning(const EditReport& report, const ConfigTree& editor);
 
 /// An answer about a subject, before and after the edit.

@@ -47,6 +47,33 @@ TEST(Subjects, AreLowBelowTheLimitAlone) {
   EXPECT_TRUE(count_subjects(kept_report(69, 100))->is_low());
 }
 
+TEST(Subjects, ThatAreLostAreNamedWhereTheMeanHidesThem) {
+  EditReport report = kept_report(9, 12);
+  const auto subject = [&](const char* name, const std::vector<const char*>& now) {
+    report.requests.emplace_back();
+    report.requests.back().subject = name;
+    report.before.subject_answers.emplace_back();
+    report.after.subject_answers.emplace_back();
+    for (const char* text : now) {
+      report.before.subject_answers.back().push_back({AskedFor::kNextToken, "prompt", "a"});
+      report.after.subject_answers.back().push_back({AskedFor::kNextToken, "prompt", text});
+    }
+  };
+  subject("Kept", {"a", "a", "a", "a"});
+  subject("Half", {"a", "a", "b", "b"});
+  subject("Few", {"b", "b"});
+  EXPECT_EQ(subject_warning(report, kReplayed), "");
+  subject("Worse", {"a", "b", "b"});
+  subject("Worst", {"b", "b", "b"});
+  const std::string warning = subject_warning(report, kReplayed);
+  for (const char* part : {"about 2 subjects has changed, although the mean is high: Worst (0 of 3 other prompts go on "
+                           "as before), Worse (1 of 3 other prompts",
+                           "raise editor.values.kl (now 0.0625)"})
+    EXPECT_TRUE(mentions(warning, part)) << warning;
+  report.after.totals[kSubjectMetric] = {3, 12};
+  EXPECT_FALSE(mentions(subject_warning(report, kReplayed), "Worst")) << "the mean says it";
+}
+
 TEST(Subjects, ThatWereNotAskedAboutAreNotToldOf) {
   EXPECT_FALSE(count_subjects(EditReport{}));
   EXPECT_FALSE(count_subjects(kept_report(0, 0)));
