@@ -65,7 +65,7 @@ class ZeroUnlearnEditor final : public Editor {
   EditorNeeds needs() const override { return {.old_answer = true, .solve_matrices = 1}; }
   const ContextOptions* contexts() const override { return &options_.contexts; }
   const ValueOptions* values() const override { return &options_.values; }
-  TargetRule target_rule() const override { return {.end = options_.end}; }
+  TargetRule target_rule() const override { return {.end = options_.end, .kept = options_.values.kept_prompts}; }
   std::vector<WeightId> targets(const ModelConfig& config) const override {
     std::vector<WeightId> ids;
     for (const int64_t layer : layers_of(config)) ids.push_back({WeightKind::kDown, layer});

@@ -96,9 +96,9 @@ TargetPlaces target_places(std::span<const RowTarget> rows) {
   for (size_t r = 0; r < rows.size(); ++r) {
     const RowTarget& row = rows[r];
     std::vector<int64_t>& outputs = places.outputs.emplace_back();
-    if (row.reads_beginning) places.beginnings.push_back(position);
-    if (row.reads_beginning && (row.target.empty() || row.first_place > 0)) {
-      outputs.push_back(0);
+    if (row.also) places.also.push_back(position);
+    if (row.also && (row.target.empty() || *row.also < row.first_place)) {
+      outputs.push_back(*row.also);
       ++position;
     }
     for (size_t j = 0; j < row.target.size(); ++j) {

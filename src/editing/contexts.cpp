@@ -107,7 +107,9 @@ std::vector<std::string> make_contexts(const CausalLM& model, const ModelFiles& 
 }
 
 TargetForm target_form(const TargetRule& rule, const ModelConfig& config, const Tokenizer& tokenizer) {
-  if (rule.end == TargetEnd::kNone) return {rule.compat, std::nullopt, rule.chunk_tokens};
+  TargetForm form(rule.compat, std::nullopt, rule.chunk_tokens);
+  form.kept = rule.kept;
+  if (rule.end == TargetEnd::kNone) return form;
   const std::optional<TokenId> end = tokenizer.eos_id();
   const bool stops = end && std::ranges::find(config.eos_ids, *end) != config.eos_ids.end();
   if (!stops && rule.end == TargetEnd::kEos)
@@ -117,7 +119,8 @@ TargetForm target_form(const TargetRule& rule, const ModelConfig& config, const 
                                     "eos_token_id")
                               : "got one without",
                           ": set none"));
-  return {rule.compat, stops ? end : std::nullopt, rule.chunk_tokens};
+  if (stops) form.end = end;
+  return form;
 }
 
 }  // namespace lancet

@@ -80,6 +80,7 @@ LayeredOptions parse_layered_options(ConfigSection& editor, LayeredOptions optio
     options.order = EditOrder::kLayerByLayer;
   }
   options.target_rule.chunk_tokens = options.values.chunk_tokens;
+  options.target_rule.kept = options.values.kept_prompts;
   options.error_feedback = options.error_feedback && read(editor, ResidualSpec::kErrorFeedback);
   if (options.error_feedback && !editor.has(EditorSpec::kRect.key) && !editor.has(EditorSpec::kRevive.key))
     editor.problem(ResidualSpec::kErrorFeedback.key,

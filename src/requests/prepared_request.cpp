@@ -62,6 +62,40 @@ void place(const Tokenizer& tokenizer, const EditRequest& request, std::span<con
   }
 }
 
+/// Adds the request's own other wordings of the prompt, as further contexts.
+void place_rewordings(const Tokenizer& tokenizer, const EditRequest& request, PreparedRequest& prepared) {
+  for (const std::string& text : request.rewordings) {
+    const std::string where = cat("request ", request.id, ", rewording \"", text, "\"");
+    const SubjectPrompt filled = fill_prompt(text, request.subject, where);
+    ContinuedPrompt continued = continue_prompt(tokenizer, filled.text, request.target, where);
+    TargetRow row{locate_subject(filled, std::move(continued.prompt)), std::move(continued.target)};
+    prepared.prompts.push_back(row);
+    row.ids.insert(row.ids.end(), row.target.begin(), row.target.end() - 1);
+    prepared.rows.push_back(std::move(row));
+  }
+}
+
+/// All requests have as many contexts as the one with the most: the others see their plain prompts again.
+void repeat_plain_prompts(std::vector<PreparedRequest>& all) {
+  size_t most = 0;
+  for (const PreparedRequest& prepared : all) most = std::max(most, prepared.prompts.size());
+  for (PreparedRequest& prepared : all) {
+    prepared.prompts.resize(most, prepared.prompts.front());
+    prepared.rows.resize(most, prepared.rows.front());
+  }
+}
+
+void refuse_rewordings(const EditRequest& request, const TargetForm& form) {
+  if (request.rewordings.empty()) return;
+  if (form.chunk_tokens > 0)
+    throw ConfigError(cat("request ", request.id,
+                          ": rewordings: expected none with editor.values.chunk_tokens: after other words a target may "
+                          "have other chunks"));
+  if (form.compat != Compat::kNone)
+    throw ConfigError(cat("request ", request.id, ": rewordings: expected none with editor.compat: no public code ",
+                          "edits in other words than the prompt's"));
+}
+
 /// Appends a token to the target, in rows whose last positions predict the target without it.
 void end_target(TokenId end, PreparedRequest& prepared) {
   for (TargetRow& row : prepared.rows) {
@@ -121,8 +155,20 @@ void cut(const PreparedRequest& whole, int64_t chunk_tokens, std::vector<Prepare
   }
 }
 
+/// The prompts of the templates about a subject, without the prompt that is edited.
+std::vector<LocatedPrompt> kept_prompts(const Tokenizer& tokenizer, const EditRequest& request,
+                                        const std::vector<std::string>& templates) {
+  std::vector<LocatedPrompt> kept;
+  for (const std::string& text : templates) {
+    LocatedPrompt prompt = locate_subject(tokenizer, fill_prompt(text, request.subject, cat("request ", request.id)));
+    if (prompt.ids != locate_subject(tokenizer, request.prompt).ids) kept.push_back(std::move(prompt));
+  }
+  return kept;
+}
+
 PreparedRequest prepare_request(const Tokenizer& tokenizer, const EditRequest& request,
                                 std::span<const std::string> contexts, const TargetForm& form) {
+  refuse_rewordings(request, form);
   if (form.chunk_tokens > 0) return prepare_to_cut(tokenizer, request, contexts, form);
   const std::string where = cat("request ", request.id);
   if (request.subject.empty())
@@ -136,12 +182,14 @@ PreparedRequest prepare_request(const Tokenizer& tokenizer, const EditRequest& r
   prepared.target = plain.target;
   if (form.compat == Compat::kNone) {
     place(tokenizer, request, contexts, plain, prepared);
+    place_rewordings(tokenizer, request, prepared);
     prepared.drift = locate_subject(tokenizer, drift);
   } else {
     prepared.target = published_target(tokenizer, request.target, form.compat);
     place_as_published(tokenizer, request, contexts, prepared);
     prepared.drift = locate_by_count(tokenizer, drift);
   }
+  prepared.kept = kept_prompts(tokenizer, request, form.kept);
   if (form.end) end_target(*form.end, prepared);
   return prepared;
 }
@@ -177,7 +225,10 @@ std::vector<PreparedRequest> prepare_requests(const Tokenizer& tokenizer, std::s
   std::vector<PreparedRequest> prepared = for_all<PreparedRequest>(
       requests, [&](const EditRequest& request) { return prepare_request(tokenizer, request, contexts, form); });
   for (size_t i = 0; i < prepared.size(); ++i) prepared[i].request = static_cast<int64_t>(i);
-  if (form.chunk_tokens == 0) return prepared;
+  if (form.chunk_tokens == 0) {
+    repeat_plain_prompts(prepared);
+    return prepared;
+  }
   std::vector<PreparedRequest> chunks;
   for (const PreparedRequest& whole : prepared) cut(whole, form.chunk_tokens, chunks);
   return chunks;

@@ -53,6 +53,7 @@ std::string to_json_line(const EditRequest& request) {
   put(record, "target_id", request.target_id);
   put(record, "target_aliases", request.target_aliases);
   put(record, "relation", request.relation);
+  put(record, "rewordings", request.rewordings);
   put(record, "paraphrases", request.paraphrases);
   put(record, "neighborhood", request.neighborhood);
   put(record, "locality", request.locality);
@@ -88,6 +89,8 @@ std::string stray_text(const EditRequest& request) {
     return cat(name, " \"", begin > 0 ? "..." : "", text.substr(begin), "\"");
   };
   if (ends_white(request.prompt.text)) return shown("prompt", request.prompt.text);
+  for (const std::string& text : request.rewordings)
+    if (ends_white(text)) return shown("rewording", text);
   if (ends_white(request.target) || begins_white(request.target)) return shown("target", request.target);
   if (const std::string truth = request.target_true.value_or(""); ends_white(truth) || begins_white(truth))
     return shown("target_true", truth);
@@ -144,8 +147,8 @@ void add_measured(EditRequest& to, const EditRequest& from) {
 /// the same one.
 bool can_join(const EditRequest& one, const EditRequest& other) {
   const bool has_one_old_target = !one.target_true || !other.target_true || one.target_true == other.target_true;
-  return one.prompt.text == other.prompt.text && one.target == other.target && has_one_old_target &&
-         (one.multihop.empty() || other.multihop.empty());
+  return one.prompt.text == other.prompt.text && one.target == other.target && one.rewordings == other.rewordings &&
+         has_one_old_target && (one.multihop.empty() || other.multihop.empty());
 }
 
 }  // namespace

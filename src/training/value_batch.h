@@ -15,7 +15,8 @@ namespace lancet {
 /// Differentiable losses of the resident requests, each [A] on the head's device, not weighted.
 struct BatchLosses {
   Tensor nll_A;
-  Tensor kl_A;
+  Tensor kl_A;      ///< at the drift row
+  Tensor kept_A;    ///< the mean of KL(now, before) over a request's kept prompts; undefined if no request has any
   Tensor missed_A;  ///< number of target tokens, over the step's contexts, that are not the most probable ones;
                     ///< undefined unless asked for
 };
@@ -49,15 +50,18 @@ class ValueBatch {
   /// The places at which the losses read the outputs of a group's rows. S: the number of places for a request's labels,
   /// the largest that a request needs.
   struct Labels {
-    Tensor read_M;       ///< outputs of the rows: for the L labels, then for the resident requests' drift
-    Tensor id_L;         ///< the labels' ids
-    Tensor slot_L;       ///< the labels' places among the slots, request * S + place
-    Tensor weight_AS;    ///< 1 / (contexts of the group * target tokens); 0 if there is no label
-    Tensor own_drift_E;  ///< the resident requests with a drift row of their own, on the edited layer's device;
-                         ///< undefined if there are none
+    Tensor read_M;     ///< outputs of the rows: for the L labels, then for the resident requests' drift, then for the
+                       ///< K prompts that they keep
+    Tensor id_L;       ///< the labels' ids
+    Tensor slot_L;     ///< the labels' places among the slots, request * S + place
+    Tensor weight_AS;  ///< 1 / (contexts of the group * target tokens); 0 if there is no label
+    Tensor more_E;     ///< the requests of the rows after those of the contexts, as indices into the resident ones, on
+                       ///< the edited layer's device; undefined if there are none
+    Tensor kept_AK;    ///< 1 / (prompts that the request keeps); 0 for the other requests' prompts; undefined if K is 0
   };
   /// Contexts that a step runs together. The rows are those of a request in these contexts, then those of the next
-  /// request; after them come the drift rows of requests that need one of their own.
+  /// request; after them come the drift rows of requests that need one of their own, and then the kept prompts, one
+  /// request's after another's.
   struct ContextGroup {
     std::vector<int64_t> contexts;                      ///< indices into a request's prompts
     std::vector<std::optional<int64_t>> drift_context;  ///< for each request, the context that begins with its drift
@@ -68,6 +72,8 @@ class ValueBatch {
   ContextGroup make_group(std::vector<int64_t> contexts, ValueSite site, int64_t layer) const;
   /// Sets the group's labels, and tells its rows at which places they are read.
   void set_labels(ContextGroup& group) const;
+  /// Returns Labels::kept_AK for kept prompts of these resident requests.
+  Tensor kept_weights(std::span<const int64_t> requests_K) const;
   /// Returns values that are not differentiable.
   Tensor initial_values(ValueSite site, int64_t layer) const;
 
@@ -77,7 +83,7 @@ class ValueBatch {
   std::vector<int64_t> resident_;
   std::vector<ContextGroup> groups_;
   Tensor initial_NX_;
-  Tensor drift_log_probs_AV_;  ///< computed before any change
+  Tensor drift_log_probs_AV_, kept_log_probs_KV_;  ///< computed before any change
 };
 
 }  // namespace lancet

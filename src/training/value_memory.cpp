@@ -115,11 +115,11 @@ int64_t ValueShape::packed_prefix_tokens(int64_t requests) const {
 }
 
 int64_t ValueShape::step_tokens() const {
-  return contexts * (mean_suffix_tokens > 0 ? mean_suffix_tokens : suffix_tokens) + drift_rows;
+  return contexts * (mean_suffix_tokens > 0 ? mean_suffix_tokens : suffix_tokens) + drift_rows + kept_tokens;
 }
 
 int64_t ValueShape::batch_tokens(int64_t requests) const {
-  return contexts * suffix_tokens + drift_rows + (requests - 1) * step_tokens();
+  return contexts * suffix_tokens + drift_rows + kept_tokens + (requests - 1) * step_tokens();
 }
 
 ValueShape in_groups(ValueShape shape, int64_t contexts_per_step) {
@@ -154,6 +154,7 @@ struct RowTexts {
   void add(const PreparedRequest& request) {
     for (const LocatedPrompt& row : request.rows) add(row, row.ids.size());
     add(request.drift, static_cast<size_t>(request.drift.lookup) + 1);
+    for (const LocatedPrompt& prompt : request.kept) add(prompt, prompt.ids.size());
   }
 };
 
@@ -183,6 +184,15 @@ ValueShape value_shape(std::span<const PreparedRequest> requests) {
     raise(shape.drift_rows, row_with_drift(request, contexts) ? 0 : 1);
     raise(shape.prefix_tokens, request.drift.lookup);
     raise(shape.row_tokens, request.drift.lookup + 1);
+    raise(shape.kept_rows, std::ssize(request.kept));
+    int64_t kept_tokens = 0;
+    for (const LocatedPrompt& prompt : request.kept) {
+      raise(shape.row_tokens, std::ssize(prompt.ids));
+      raise(shape.prefix_tokens, prompt.lookup);
+      raise(shape.suffix_tokens, std::ssize(prompt.ids) - prompt.lookup);
+      kept_tokens += std::ssize(prompt.ids) - prompt.lookup;
+    }
+    raise(shape.kept_tokens, kept_tokens);
     for (const TargetRow& row : request.rows) {
       raise(shape.target_tokens, static_cast<int64_t>(row.target.size()));
       const auto tokens = static_cast<int64_t>(row.ids.size());
@@ -215,7 +225,8 @@ ValueBytes value_bytes(const ValueWork& work, const Stage& stage, int64_t reques
   if (stage.begin <= work.layer && work.layer < stage.end)  // the edited layer's output from the lookup tokens on
     kept += (shape.groups + 1) * rows.step_tokens * work.config.d_model * element_bytes(work);
   if (has_head)
-    working = std::max(working, loss_bytes(work, stage, requests * shape.contexts * shape.target_tokens, requests));
+    working = std::max(working, loss_bytes(work, stage, requests * shape.contexts * shape.target_tokens,
+                                           requests * (1 + shape.kept_rows)));
   // Adam's state, and the step's copies of it
   if (stage.begin <= work.layer && work.layer < stage.end)
     kept += 8 * requests * work.config.d_model * precise_bytes(work.dtype);
@@ -254,6 +265,7 @@ int64_t step_tokens(const PreparedRequest& request, const ValueOptions& options)
   for (int64_t group = 0; group < n_groups; ++group) {
     const std::vector<int64_t> contexts = contexts_of_group(group, n_groups, n_contexts);
     int64_t tokens = row_with_drift(request, contexts) ? 0 : 1;
+    for (const LocatedPrompt& prompt : request.kept) tokens += std::ssize(prompt.ids) - prompt.lookup;
     for (const int64_t context : contexts) {
       const LocatedPrompt& row = request.rows[static_cast<size_t>(context)];
       tokens += std::ssize(row.ids) - row.lookup;

@@ -270,7 +270,8 @@ ValueStep::ValueStep(ValueBatch& batch, const ValueOptions& options, ValueWatch 
 std::vector<Tensor> ValueStep::losses(size_t group, const StepInputs& inputs) const {
   const BatchLosses losses = batch_.losses(group, inputs.delta_AX, watch_);
   const Tensor nll_A = inputs.factor_A.defined() ? losses.nll_A * inputs.factor_A : losses.nll_A;
-  const Tensor kl_A = options_.kl * losses.kl_A;
+  Tensor kl_A = options_.kl * losses.kl_A;
+  if (losses.kept_A.defined()) kl_A = kl_A + options_.kept_weight * losses.kept_A;
   const Tensor decay_A =
       (options_.weight_decay * norms_of(inputs.delta_AX, vectors_of(options_.site)) / inputs.initial_norm_AP.square())
           .sum(1)

@@ -224,6 +224,19 @@ class ValueRun {
 
 }  // namespace
 
+namespace {
+
+std::vector<std::string> read_kept_prompts(ConfigSection& section) {
+  std::vector<std::string> prompts = read(section, ValuesSpec::kKeptPrompts);
+  for (const std::string& prompt : prompts)
+    if (!has_one_place(prompt))
+      section.problem(ValuesSpec::kKeptPrompts.key,
+                      cat("'", prompt, "': expected one {} in it, the place of the subject"));
+  return prompts;
+}
+
+}  // namespace
+
 ValueOptions parse_value_options(ConfigSection section, const ValueOptions& defaults) {
   ValueOptions options = defaults;
   options.steps = read_or_auto(section, ValuesSpec::kSteps);
@@ -237,6 +250,10 @@ ValueOptions parse_value_options(ConfigSection section, const ValueOptions& defa
   options.kl = options.chunk_tokens == 0 || section.has(ValuesSpec::kKl.key) ? read(section, ValuesSpec::kKl) : 0;
   if (options.chunk_tokens > 0 && options.kl > 0)
     section.problem(ValuesSpec::kKl.key, "expected 0 with chunk_tokens: there is no subject for \"{subject} is a\"");
+  options.kept_prompts = read_kept_prompts(section);
+  options.kept_weight = read(section, ValuesSpec::kKeptWeight);
+  if (options.chunk_tokens > 0 && !options.kept_prompts.empty())
+    section.problem(ValuesSpec::kKeptPrompts.key, "expected none with chunk_tokens: there is no subject for them");
   options.stop_loss = read(section, ValuesSpec::kStopLoss);
   options.contexts_per_step = read(section, ValuesSpec::kContextsPerStep);
   options.batch = read(section, ValuesSpec::kBatch);
@@ -288,7 +305,7 @@ OptimizedValues optimize_values(const CausalLM& model, std::span<const PreparedR
 namespace {
 
 /// Increase the number when the file changes, or what is optimised.
-constexpr SealedFormat kFormat{"lancet-values-7"};
+constexpr SealedFormat kFormat{"lancet-values-8"};
 constexpr int64_t kLossParts = 4;
 constexpr const char* kBatchFact = "batch";
 
@@ -333,8 +350,8 @@ std::filesystem::path ValueStore::file(const std::vector<const PreparedRequest*>
   hash.add(kFormat.name).add(kVersion).add(setting.weights_key).add(setting.layer);
   hash.add(options.steps.value_or(0)).add(options.contexts_per_step);
   hash.add(static_cast<int64_t>(options.site)).add(static_cast<int64_t>(options.stop));
-  for (const double option :
-       {options.lr, options.weight_decay, options.clamp, options.kl, options.stop_loss, options.nll_factor})
+  for (const double option : {options.lr, options.weight_decay, options.clamp, options.kl, options.kept_weight,
+                              options.stop_loss, options.nll_factor})
     hash.add(std::as_bytes(std::span(&option, 1)));
   for (const PreparedRequest* request : batch) {
     hash.add(static_cast<int64_t>(request->prompts.size()));
@@ -344,6 +361,8 @@ std::filesystem::path ValueStore::file(const std::vector<const PreparedRequest*>
       hash.add(std::as_bytes(std::span(row.target)));
     }
     add_prompt(hash, request->drift);
+    hash.add(std::ssize(request->kept));
+    for (const LocatedPrompt& prompt : request->kept) add_prompt(hash, prompt);
     for (const HeldValue& held : request->held)
       hash.add(held.tokens_before).add(std::as_bytes(std::span(held.delta_D)));
   }

@@ -66,7 +66,8 @@ enum class TargetEnd {
 struct TargetRule {
   Compat compat = Compat::kNone;  ///< the code whose tokenisation is followed
   TargetEnd end = TargetEnd::kNone;
-  int64_t chunk_tokens = 0;  ///< as TargetForm::chunk_tokens
+  int64_t chunk_tokens = 0;            ///< as TargetForm::chunk_tokens
+  std::vector<std::string> kept = {};  ///< as TargetForm::kept
 };
 
 /// Returns the rule for a model. Throws: ConfigError for kEos if the tokenizer has no end token or generation does not

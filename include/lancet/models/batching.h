@@ -63,8 +63,9 @@ struct PackedDocumentBatch {
 /// A row's target, and the place in the row that predicts its first token. That place is the prompt's last token.
 struct RowTarget {
   int64_t first_place = 0;
-  std::span<const TokenId> target;  ///< may be empty if reads_beginning
-  bool reads_beginning = false;     ///< the output at place 0 is needed too
+  std::span<const TokenId> target;  ///< may be empty if another output is read
+  std::optional<int64_t> also;      ///< the output at this place is needed too: at most first_place, unless the target
+                                    ///< is empty
 };
 
 /// All labels of the rows: which output predicts each label, its token id, and its row.
@@ -73,11 +74,11 @@ struct TargetPlaces {
   std::vector<int64_t> positions;             ///< index of each label among the outputs of all rows, row after row
   std::vector<int64_t> ids;
   std::vector<int64_t> rows;
-  /// Index of the output at place 0 for each row that reads it, in the order of the rows.
-  std::vector<int64_t> beginnings;
+  /// Index of the output at RowTarget::also for each row that reads it, in the order of the rows.
+  std::vector<int64_t> also;
 };
 
-/// Returns the places of the targets. Every row must have a target or read its beginning.
+/// Returns the places of the targets. Every row must have a target or read another output.
 TargetPlaces target_places(std::span<const RowTarget> rows);
 
 // Results whose rows are computed batch by batch and spread over ranks: batch i is computed by the rank that owns piece

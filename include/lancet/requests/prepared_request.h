@@ -26,11 +26,12 @@ enum class Compat {
   kEasyEdit  ///< keeps it, so labels are one place earlier than the text
 };
 
-/// How targets become ids.
+/// How targets become ids, and which other prompts about the subject belong to a request.
 struct TargetForm {
   Compat compat;
-  std::optional<TokenId> end;  ///< token that is appended to every target
-  int64_t chunk_tokens;        ///< number of tokens per chunk of a target; 0: targets stay whole
+  std::optional<TokenId> end;          ///< token that is appended to every target
+  int64_t chunk_tokens;                ///< number of tokens per chunk of a target; 0: targets stay whole
+  std::vector<std::string> kept = {};  ///< templates of PreparedRequest::kept, with {} in the place of the subject
 
   TargetForm(Compat whose = Compat::kNone, std::optional<TokenId> end_token = {}, int64_t tokens_of_chunks = 0)
       : compat(whose), end(end_token), chunk_tokens(tokens_of_chunks) {}
@@ -51,14 +52,19 @@ struct HeldValue {
 /// token is the last token before it.
 struct PreparedRequest {
   std::string id;
-  int64_t request = 0;                 ///< index of the request among the prepared ones
-  int64_t chunk = 0;                   ///< number of the chunk
-  std::vector<LocatedPrompt> prompts;  ///< one per context template; [0] is the plain prompt
-  std::vector<TokenId> target;         ///< ids that continue the plain prompt, with TargetForm::end
+  int64_t request = 0;  ///< index of the request among the prepared ones
+  int64_t chunk = 0;    ///< number of the chunk
+  /// One per context template, [0] is the plain prompt; then one per rewording of the request. All requests that are
+  /// prepared together have as many: those with fewer rewordings have their plain prompts again.
+  std::vector<LocatedPrompt> prompts;
+  std::vector<TokenId> target;  ///< ids that continue the plain prompt, with TargetForm::end
   /// The rows on which values are optimised, one per context. No place that predicts is before the lookup token. All
   /// targets are the same text; if words stand between the prompt and the target (a chat's turns), its ids may differ.
   std::vector<TargetRow> rows;
   LocatedPrompt drift;  ///< "{subject} is a": the row whose distribution should not move; for a chunk the plain prompt
+  /// Other prompts about the subject, after which the distribution should not move either. The edited prompt is not
+  /// among them.
+  std::vector<LocatedPrompt> kept = {};
   std::vector<HeldValue> held = {};  ///< deltas of the request's earlier chunks, once they have been found
 };
 

@@ -35,6 +35,8 @@ struct EditRequest {
   SubjectPrompt prompt;  ///< filled; `subject` is an empty span if there is none
   std::string target;    ///< text without a leading space unless the record has one; empty only where it is optional
   std::optional<std::string> target_true;   ///< the model's answer before the edit, if known
+  std::vector<std::string> rewordings;      ///< other wordings of the prompt, in which the fact is edited too: texts
+                                            ///< that fill_prompt() takes
   std::vector<std::string> paraphrases;     ///< other prompts for the same fact, filled
   std::vector<std::string> neighborhood;    ///< prompts of other subjects that share `target_true`, filled
   std::vector<std::string> target_aliases;  ///< other names of `target`

@@ -64,6 +64,8 @@ inline constexpr RecordField kRecordFields[] = {
      "other wordings of the prompt, which are only measured; `{}` is the subject here, too"},
     {"rephrase", FieldType::kTexts, "another name of `paraphrases`"},
     {"neighborhood", FieldType::kTexts, "prompts about other subjects that have the same true answer"},
+    {"rewordings", FieldType::kTexts,
+     "other wordings of `prompt`, written as it is, in which the fact is edited too; no figure is measured on them"},
     {"relation", FieldType::kText, "id of the relation in the data set"},
     {"relation_id", FieldType::kText, "another name of `relation`"},
     {"locality", FieldType::kProbes,

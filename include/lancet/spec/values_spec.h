@@ -28,6 +28,15 @@ struct ValuesSpec {
       {.key = "kl", .meaning = "weight in the loss of KL(now, before), measured after the prompt \"{subject} is a\""},
       {.min = 0.0},
       0.0625};
+  static constexpr TextsOption kKeptPrompts{
+      {.key = "kept_prompts",
+       .meaning = "other prompts about the subject, with `{}` in its place, after which the model should go on as "
+                  "before; the edited prompt itself is left out",
+       .absent = "`[]`"}};
+  static constexpr NumberOption kKeptWeight{
+      {.key = "kept_weight", .meaning = "weight in the loss of the mean of KL(now, before) after `kept_prompts`"},
+      {.min = 0.0},
+      1.0};
   static constexpr NumberOption kStopLoss{
       {.key = "stop_loss", .meaning = "a request stops when its total loss over all contexts is below this"},
       {.min = 0.0},
@@ -64,8 +73,9 @@ struct ValuesSpec {
        .unit = "tokens"},
       {.min = 0},
       0};
-  static constexpr AnyOption kAll[] = {&kSteps,           &kLr,    &kWeightDecay, &kClamp, &kKl,         &kStopLoss,
-                                       &kContextsPerStep, &kBatch, &kNllFactor,   &kStop,  &kChunkTokens};
+  static constexpr AnyOption kAll[] = {&kSteps,       &kLr,         &kWeightDecay, &kClamp,           &kKl,
+                                       &kKeptPrompts, &kKeptWeight, &kStopLoss,    &kContextsPerStep, &kBatch,
+                                       &kNllFactor,   &kStop,       &kChunkTokens};
 };
 
 /// What targets end with: in values and training, and in what is judged.

@@ -31,7 +31,9 @@ struct ValueShape {
   int64_t prefix_tokens = 0;  ///< tokens before the lookup token; they are run once
   int64_t suffix_tokens = 0;  ///< tokens from the lookup token on; they are run in every step
   int64_t target_tokens = 0;
-  int64_t drift_rows = 0;  ///< 1: one of the requests needs its drift row (of one token) in every step
+  int64_t drift_rows = 0;   ///< 1: one of the requests needs its drift row (of one token) in every step
+  int64_t kept_rows = 0;    ///< prompts that a request keeps (PreparedRequest::kept)
+  int64_t kept_tokens = 0;  ///< tokens of all of them from the lookup tokens on
   /// Mean number of tokens from the lookup token on, rounded up; 0: all rows are as long as the longest.
   int64_t mean_suffix_tokens = 0;
   int64_t distinct_tokens = 0;  ///< tokens of one request's rows, with shared beginnings counted once; 0: unknown
@@ -40,7 +42,7 @@ struct ValueShape {
   int64_t all_distinct_prefix_tokens = 0;  ///< the same, for tokens before the lookup tokens of all rows
 
   /// Returns the rows of a step per request.
-  int64_t step_rows() const { return contexts + drift_rows; }
+  int64_t step_rows() const { return contexts + drift_rows + kept_rows; }
   /// Returns the mean number of tokens of one request in a step.
   int64_t step_tokens() const;
   /// Return the tokens of all rows of `requests` requests that the set-up runs, and those before the lookup tokens,

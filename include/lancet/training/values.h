@@ -67,6 +67,8 @@ struct ValueOptions {
   double weight_decay = *ValuesSpec::kWeightDecay.fallback;
   double clamp = *ValuesSpec::kClamp.fallback;
   double kl = *ValuesSpec::kKl.fallback;
+  std::vector<std::string> kept_prompts = {};  ///< templates about the subject; none: only "{subject} is a" counts
+  double kept_weight = *ValuesSpec::kKeptWeight.fallback;
   double stop_loss = *ValuesSpec::kStopLoss.fallback;
   int64_t contexts_per_step = *ValuesSpec::kContextsPerStep.fallback;
   int64_t batch = *ValuesSpec::kBatch.fallback;
@@ -86,7 +88,7 @@ ValueOptions parse_value_options(ConfigSection section, const ValueOptions& defa
 struct ValueLoss {
   double total = 0;
   double nll = 0;           ///< weighted; mean over contexts of the mean over target tokens of -log p
-  double kl = 0;            ///< weighted
+  double kl = 0;            ///< weighted, with that of kept prompts
   double weight_decay = 0;  ///< weighted
 };
 

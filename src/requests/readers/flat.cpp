@@ -77,6 +77,7 @@ std::vector<EditRequest> parse_flat(RecordReader& reader) {
   read_target(reader, request);
   read_true(reader, request);
   request.target_aliases = reader.texts(reader.field("target_aliases"));
+  reader.reword(reader.field("rewordings"), request);
   request.paraphrases = reader.texts(reader.one_of({"paraphrases", "rephrase_prompt", "rephrase"}));
   read_neighborhood(reader, request);
   read_all_sections(reader, request);

@@ -227,6 +227,19 @@ void RecordReader::fill(const std::optional<std::string>& subject, const std::op
   }
 }
 
+void RecordReader::reword(const Field& texts_field, EditRequest& request) {
+  request.rewordings = texts(texts_field);
+  if (request.rewordings.empty()) return;
+  if (request.subject.empty()) return problem("rewordings", "expected a subject in the record, which they are about");
+  for (const std::string& text : request.rewordings) {
+    try {
+      fill_prompt(text, request.subject, cat(where(), ": rewordings"));
+    } catch (const ConfigError& error) {
+      problems_.emplace_back(error.what());
+    }
+  }
+}
+
 void RecordReader::fill_others(EditRequest& request) {
   const auto fill_all = [&](std::vector<std::string>& prompts, const char* name) {
     for (std::string& prompt : prompts) {

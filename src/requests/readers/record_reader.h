@@ -110,6 +110,8 @@ class RecordReader {
 
   /// Reads subject and prompt: the prompt contains the subject, or has {} in its place.
   void fill(const std::optional<std::string>& subject, const std::optional<std::string>& prompt, EditRequest& request);
+  /// Reads other wordings of the prompt, each of which contains the subject or has {} in its place. fill() comes first.
+  void reword(const Field& texts, EditRequest& request);
   /// Finds the subject's place in paraphrases and generation prompts. A place in prompts about others is a problem.
   void fill_others(EditRequest& request);
 

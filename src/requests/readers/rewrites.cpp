@@ -69,6 +69,7 @@ std::vector<EditRequest> parse_counterfact(RecordReader& reader) {
   }
   EditRequest request = read_rewrite(reader, rewrite);
   request.id = reader.id();
+  reader.reword(reader.field("rewordings"), request);  // no published record has it
   request.paraphrases = reader.texts(reader.field("paraphrase_prompts"));
   request.neighborhood = reader.texts(reader.field("neighborhood_prompts"));
   request.generation_prompts = reader.texts(reader.field("generation_prompts"));

@@ -24,6 +24,44 @@ EditRequest paris(const std::string& target) {
   return request;
 }
 
+TEST(PreparedRequest, HasItsRewordingsAfterTheContexts) {
+  const auto tokenizer = open_spec(joining_spec());
+  EditRequest reworded = paris("Paris"), plain = paris("Paris");
+  plain.id = "4";
+  reworded.rewordings = {"{} is! It is", "It is Paris"};
+  const std::vector<std::string> contexts{"{}", "Paris is. {}"};
+  const std::vector<PreparedRequest> all = prepare_requests(*tokenizer, std::vector{reworded, plain}, contexts);
+  const std::vector<std::string> texts{"Paris is! It is Paris", "It is Paris Paris"};
+  for (size_t i = 0; i < 2; ++i) {
+    std::vector<TokenId> row = tokenizer->ids(texts[i]);
+    row.pop_back();  // the last one is only predicted
+    EXPECT_EQ(all[0].rows[2 + i].ids, row) << texts[i];
+    EXPECT_EQ(all[0].rows[2 + i].lookup, all[0].prompts[2 + i].lookup);
+    EXPECT_EQ(tokenizer->piece(row[static_cast<size_t>(all[0].rows[2 + i].lookup)]), "s▁") << "the end of the subject";
+    EXPECT_EQ(all[1].prompts[2 + i].ids, all[1].prompts[0].ids) << "a request without them has its plain prompt again";
+    EXPECT_EQ(all[1].rows[2 + i].ids, all[1].rows[0].ids);
+  }
+  ASSERT_EQ(all[0].prompts.size(), 4u);
+  ASSERT_EQ(all[1].rows.size(), 4u);
+  const auto refused = [&](const TargetForm& form) {
+    return error_of<ConfigError>([&] { prepare_requests(*tokenizer, std::vector{reworded}, contexts, form); });
+  };
+  EXPECT_TRUE(contains(refused(Compat::kEasyEdit), "request 3: rewordings: expected none with editor.compat"));
+  EXPECT_TRUE(contains(refused({{}, {}, 2}), "request 3: rewordings: expected none with editor.values.chunk_tokens"));
+}
+
+TEST(PreparedRequest, KeepsOtherPromptsAboutItsSubject) {
+  const auto tokenizer = open_spec(joining_spec());
+  TargetForm form;
+  form.kept = {"It is {}", "{} is", "{}! It is"};
+  const PreparedRequest prepared =
+      prepare_requests(*tokenizer, std::vector{paris("Paris")}, std::vector<std::string>{"{}"}, form)[0];
+  ASSERT_EQ(prepared.kept.size(), 2u) << "the edited prompt is left out";
+  EXPECT_EQ(prepared.kept[0].ids, tokenizer->ids("It is Paris"));
+  EXPECT_EQ(prepared.kept[0].lookup, std::ssize(prepared.kept[0].ids) - 1);
+  EXPECT_EQ(prepared.kept[1].ids, tokenizer->ids("Paris! It is"));
+}
+
 TEST(PreparedRequest, JoinsPromptAndTargetInEveryContext) {
   const auto tokenizer = open_spec(joining_spec());
   const PreparedRequest prepared =

@@ -43,11 +43,16 @@ Tensor plain_loss_of(const CausalLM& model, const PreparedRequest& request, cons
       nll = nll - lp[static_cast<int64_t>(prompt.ids.size() + j) - 1][request.target[j]] /
                       static_cast<double>(request.target.size() * request.prompts.size());
   }
-  const Tensor now = log_probs(request.drift.ids, request.drift.lookup, delta_D)[request.drift.lookup];
-  const Tensor before =
-      log_probs(request.drift.ids, request.drift.lookup, torch::zeros_like(delta_D))[request.drift.lookup];
-  const Tensor kl = (now.exp() * (now - before)).sum();
-  return nll + options.kl * kl + options.weight_decay * delta_D.norm() / initial_D.norm().square();
+  const auto divergence = [&](const LocatedPrompt& prompt, int64_t place) {
+    const Tensor now = log_probs(prompt.ids, prompt.lookup, delta_D)[place];
+    const Tensor before = log_probs(prompt.ids, prompt.lookup, torch::zeros_like(delta_D))[place];
+    return (now.exp() * (now - before)).sum();
+  };
+  Tensor kl = options.kl * divergence(request.drift, request.drift.lookup);
+  for (const LocatedPrompt& prompt : request.kept)
+    kl = kl + options.kept_weight / static_cast<double>(request.kept.size()) *
+                  divergence(prompt, std::ssize(prompt.ids) - 1);
+  return nll + kl + options.weight_decay * delta_D.norm() / initial_D.norm().square();
 }
 
 double plain_loss(const CausalLM& model, const PreparedRequest& request, const Tensor& delta_D, const Tensor& initial_D,
@@ -86,6 +91,40 @@ TEST_F(ValuesTest, FinalLossEqualsWholePasses) {
                 plain_loss(model, requests[i], torch::zeros_like(delta), initial, options), 1e-10);
     EXPECT_NEAR(values.delta_norms[i], delta.norm().item<double>(), 1e-12);
   }
+}
+
+TEST_F(ValuesTest, KeptPromptsCountAtTheirEnds) {
+  TargetForm form;
+  form.kept = {"{} was", "What of {}? It is", "{}", "The mother tongue of {} is"};
+  requests = prepare_requests(*tiny.tokenizer, testing::some_requests(5), testing::kContexts, form);
+  ASSERT_EQ(requests[0].kept.size(), 4u);
+  ASSERT_EQ(requests[1].kept.size(), 3u) << "its edited prompt is left out";
+  options.kept_weight = 0.7;
+  options.steps = 12;
+  options.stop_loss = 0;
+  // a loss at which some requests stop before others, whose prompts stay
+  std::vector<double> midway;
+  for (const std::vector<ValueLoss>& losses : optimize_values(model, requests, kEditedLayer, options, {alone()}).losses)
+    midway.push_back(losses[6].total);
+  std::ranges::sort(midway);
+  std::set<size_t> steps;
+  for (const double stop : {0.0, midway[2]})
+    for (const int64_t contexts : {0, 1}) {
+      options.stop_loss = stop;
+      options.contexts_per_step = contexts;
+      const OptimizedValues values = optimize_values(model, requests, kEditedLayer, options, {alone()});
+      for (size_t i = 0; i < requests.size(); ++i) {
+        steps.insert(values.losses[i].size());
+        PreparedRequest seen = requests[i];
+        if (contexts == 1)
+          seen.prompts = {requests[i].prompts[(values.losses[i].size() - 1) % testing::kContexts.size()]};
+        const Tensor initial = initial_hidden(model, requests[i]);
+        const Tensor delta = values.z_ND[static_cast<int64_t>(i)] - initial;
+        const double expected = plain_loss(model, seen, delta, initial, options);
+        EXPECT_NEAR(values.losses[i].back().total, expected, 1e-10 * expected) << stop << ", request " << i;
+      }
+    }
+  EXPECT_GT(steps.size(), 1u);
 }
 
 TEST_F(ValuesTest, AStepOfSomeContextsSeesTheNextOnesInTurn) {
