@@ -525,6 +525,26 @@ def test_device_rows_are_exact_and_in_use():
     assert len(list(device_problems([file], {("src/io/b.cpp", "kCPU")}))) == 3
 
 
+# ---- Editors -------------------------------------------------------------------------------------------------------------------
+
+def changing_editor_problems(sources):
+    """All runs of a job share its editor. What a method keeps for the next batch belongs to the run: EditContext::kept()."""
+    for file in sources:
+        if file.folder not in ("editors", "editor_parts"):
+            continue
+        for match in re.finditer(r"\bmutable\b", file.without_comments):
+            yield f"{file.path}:{file.line_of(match.start())}: an editor that changes"
+
+
+def test_editors_do_not_change(sources):
+    report(list(changing_editor_problems(sources)))
+
+
+def test_editors_finds():
+    changing = [source("editors/a.cpp", "mutable int kept_;\n"), source("src/plan/a.cpp", "mutable int kept_;\n")]
+    assert [problem.split(": ")[0] for problem in changing_editor_problems(changing)] == ["editors/a.cpp:1"]
+
+
 # ---- Format --------------------------------------------------------------------------------------------------------------------
 
 CLANG_FORMAT_VERSION = "14."
