@@ -6,18 +6,18 @@
 #include <string>
 
 #include "lancet/core/config_tree.h"
-#include "lancet/job/job_config.h"
 #include "lancet/job/job_tables.h"
 #include "lancet/job_setup/presets.h"
+#include "lancet/job_setup/resolved_job.h"
 
 namespace lancet {
 
 /// Returns the tables of editors/registry.h and eval/protocol.h.
 const JobTables& job_tables();
 
-/// Calls parse_job() with these tables.
-JobConfig parse_job(const ConfigTree& tree, const std::filesystem::path& base, const std::string& source,
-                    JobPurpose purpose);
+/// Parses a job with these tables. Throws: ConfigError with every problem of the document.
+ResolvedJob parse_job(const ConfigTree& tree, const std::filesystem::path& base, const std::string& source,
+                      JobPurpose purpose);
 
 // Fills in what a job leaves open: sections of the model's lancet.yaml, presets, a method and its automatic options;
 // and applies overrides for one run.
@@ -53,6 +53,6 @@ CompletedJob complete_job(ConfigTree tree, JobSource source, std::span<const std
                           EditorChoice choice, std::span<const std::string> compared = {});
 
 /// Logs what was chosen for the job (log_line). `job` must be parsed from `completed`.
-void tell_defaults(const CompletedJob& completed, const JobConfig& job);
+void tell_defaults(const CompletedJob& completed, const ResolvedJob& job);
 
 }  // namespace lancet
