@@ -268,6 +268,14 @@ CompletedJob complete_job(ConfigTree tree, JobSource source, std::span<const std
   return {std::move(tree), std::move(source), is_automatic};
 }
 
+std::vector<std::string> overrides_for_method(std::span<const std::string> overrides, std::string_view method) {
+  std::vector<std::string> kept;
+  for (const std::string& assignment : overrides)
+    if (assignment.substr(0, assignment.find_first_of(".=")) != JobSpec::kEditor.key) kept.push_back(assignment);
+  kept.push_back(cat(JobSpec::kEditor.key, ".", EditorSpec::kMethod.key, "=", method));
+  return kept;
+}
+
 void tell_defaults(const CompletedJob& completed, const ResolvedJob& job) {
   if (completed.is_automatic) {
     const ModelConfig config = describe_model(job.model, job.ignore_config_keys).config;

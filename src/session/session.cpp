@@ -100,17 +100,7 @@ class Session::Impl {
   }
 
   EditReport edit_facts(std::span<const Fact> facts) {
-    const std::vector<std::string> ids = edits_.new_ids({}, facts.size());
-    std::vector<ConfigTree> records;
-    for (const Fact& fact : facts) {
-      ConfigTree record = ConfigTree::map();
-      record.set("id", ConfigTree::text(ids[records.size()]));
-      record.set("prompt", ConfigTree::text(fact.prompt));
-      if (!fact.subject.empty()) record.set("subject", ConfigTree::text(fact.subject));
-      record.set("target", ConfigTree::text(fact.target));
-      records.push_back(std::move(record));
-    }
-    return edit(parse_requests(ConfigTree::list(std::move(records))));
+    return edit(parse_facts(facts, edits_.new_ids({}, facts.size())));
   }
 
   Evaluation evaluate(std::span<const EditRequest> requests) {

@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "lancet/core/config_tree.h"
 #include "lancet/job/job_tables.h"
@@ -51,6 +53,9 @@ enum class EditorChoice {
 /// what it took (log_line). Throws: ConfigError; CheckpointError if the model's config.json cannot be read.
 CompletedJob complete_job(ConfigTree tree, JobSource source, std::span<const std::string> overrides,
                           EditorChoice choice, std::span<const std::string> compared = {});
+
+/// Returns the overrides for a run with another method: those of the editor are the first method's, and are left out.
+std::vector<std::string> overrides_for_method(std::span<const std::string> overrides, std::string_view method);
 
 /// Logs what was chosen for the job (log_line). `job` must be parsed from `completed`.
 void tell_defaults(const CompletedJob& completed, const ResolvedJob& job);

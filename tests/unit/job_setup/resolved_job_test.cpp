@@ -61,6 +61,13 @@ TEST(ResolvedJob, TakesAnotherEditorWithAllItsOptions) {
             0u);
 }
 
+TEST(Overrides, OfAnEditorAreLeftOutForAnotherMethod) {
+  const std::vector<std::string> given{"run.dtype=f32", "editor.values.lr=0.1", "editor={method: rome, layers: [2]}",
+                                       "model=editor.gguf"};
+  EXPECT_EQ(overrides_for_method(given, "memit"),
+            (std::vector<std::string>{"run.dtype=f32", "model=editor.gguf", "editor.method=memit"}));
+}
+
 TEST(ResolvedJob, OfEverySeedThatIsComparedIsTheJobWithThisSeed) {
   const std::string editor = "{method: rome, layers: [3]}";
   const CompareConfig compared = parse_compare_job(
