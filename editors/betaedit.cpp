@@ -24,6 +24,13 @@ struct BetaOptions {
   int64_t refresh = 0;
 };
 
+/// The basis of a layer, and the number of keys that it was computed from.
+struct BasisOfKeys {
+  int64_t n_keys = -1;
+  Tensor basis_FQ;
+};
+using BasisOfLayer = std::map<int64_t, BasisOfKeys>;  // on root
+
 class BetaEditor final : public LayeredEditor {
  public:
   BetaEditor(LayeredOptions layered, const BetaOptions& options)
@@ -55,16 +62,11 @@ class BetaEditor final : public LayeredEditor {
   }
 
  private:
-  struct Kept {
-    int64_t n_keys = -1;
-    Tensor basis_FQ;
-  };
-
-  /// Returns B with B B^T = P (l1 P C P + l2 I)^{-1} P. It is stored until P changes.
+  /// Returns B with B B^T = P (l1 P C P + l2 I)^{-1} P. It is kept until P changes.
   const Tensor& basis(const EditContext& context, const LayerProblem& problem) const {
     const int64_t n_earlier = problem.history_FM.defined() ? problem.history_FM.size(1) : 0;
     const int64_t n_keys = n_earlier - n_earlier % options_.refresh;
-    Kept& kept = kept_[problem.layer];
+    BasisOfKeys& kept = context.kept<BasisOfLayer>()[problem.layer];
     if (kept.n_keys == n_keys) return kept.basis_FQ;
     const Tensor lower_FF = context.covariance_factor(problem.layer);
     Tensor protected_FF = torch::matmul(lower_FF, lower_FF.t()).mul_(options_.covariance_weight);
@@ -80,7 +82,6 @@ class BetaEditor final : public LayeredEditor {
   }
 
   BetaOptions options_;
-  mutable std::map<int64_t, Kept> kept_;  ///< basis of each layer, on root
 };
 
 }  // namespace

@@ -53,12 +53,4 @@ std::unique_ptr<Editor> make_editor(ConfigSection& editor) {
   return nullptr;
 }
 
-std::unique_ptr<Editor> make_editor(const ConfigTree& editor) {
-  ConfigProblems problems("job");
-  ConfigSection section(editor, "editor", problems);
-  std::unique_ptr<Editor> made = make_editor(section);
-  problems.throw_if_any();
-  return made;
-}
-
 }  // namespace lancet

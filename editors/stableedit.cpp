@@ -18,6 +18,11 @@ constexpr double kLeastEigenvalue = 1e-6;
 /// The name of sum (g - mean)(g - mean)^T over the rows of all projections of one shape, in an editor's state.
 std::string scatter_name(const TokenGradients& like) { return cat(normaliser_name(like), ".scatter"); }
 
+/// The scatter that was whitened last, and the result. On root.
+struct Whitened {
+  Tensor scatter_OO, whitening_OO;
+};
+
 class StableEditor final : public OneStepEditor {
  public:
   StableEditor(OneStepOptions options, int64_t warm_up) : OneStepEditor(std::move(options)), warm_up_(warm_up) {}
@@ -43,12 +48,14 @@ class StableEditor final : public OneStepEditor {
     statistics.add_rows(tokens, RunningStatistics::Variance::kPopulation);
   }
 
-  TokenGradients normalise(EditorState& state, const TokenGradients& tokens) const override {
+  TokenGradients normalise(const EditContext& context, EditorState& state,
+                           const TokenGradients& tokens) const override {
     const RunningStatistics statistics(state, tokens);
     TokenGradients unit = statistics.standardise(tokens);
     const double spare = statistics.count() - static_cast<double>(tokens.gradients_MO.size(1)) - 1;
     if (state.edits < warm_up_ || spare <= 0) return unit;
-    const Tensor whitening_OO = whitening(state.tensors.at(scatter_name(tokens)), spare + kOneStepEps);
+    const Tensor whitening_OO =
+        whitening(context.kept<Whitened>(), state.tensors.at(scatter_name(tokens)), spare + kOneStepEps);
     unit.gradients_MO =
         torch::matmul(statistics.centred_gradients(tokens), whitening_OO.to(tokens.gradients_MO.options()));
     return unit;
@@ -56,16 +63,14 @@ class StableEditor final : public OneStepEditor {
 
  private:
   /// Returns S^{-1/2} of S = scatter / divisor. All projections of one shape share it until the state changes.
-  Tensor whitening(const Tensor& scatter_OO, double divisor) const {
-    if (whitened_.is_same(scatter_OO)) return whitening_OO_;
+  static Tensor whitening(Whitened& last, const Tensor& scatter_OO, double divisor) {
+    if (last.scatter_OO.is_same(scatter_OO)) return last.whitening_OO;
     const auto [values_O, vectors_OO] = at::linalg_eigh(scatter_OO / divisor);
-    whitened_ = scatter_OO;
-    whitening_OO_ = torch::matmul(vectors_OO * values_O.clamp_min(kLeastEigenvalue).rsqrt(), vectors_OO.t());
-    return whitening_OO_;
+    last = {scatter_OO, torch::matmul(vectors_OO * values_O.clamp_min(kLeastEigenvalue).rsqrt(), vectors_OO.t())};
+    return last.whitening_OO;
   }
 
   int64_t warm_up_;
-  mutable Tensor whitened_, whitening_OO_;  ///< on root: the scatter that was whitened last, and the result
 };
 
 }  // namespace

@@ -16,7 +16,7 @@ class UltraEditor final : public OneStepEditor {
   void note(EditorState& state, const TokenGradients& tokens) const override {
     RunningStatistics(state, tokens).add_rows(tokens, RunningStatistics::Variance::kSample);
   }
-  TokenGradients normalise(EditorState& state, const TokenGradients& tokens) const override {
+  TokenGradients normalise(const EditContext&, EditorState& state, const TokenGradients& tokens) const override {
     return RunningStatistics(state, tokens).standardise(tokens);
   }
 };

@@ -108,12 +108,12 @@ Argument add_job(CLI::App& command, JobArguments& arguments);
 CompletedJob read_job_text(const JobArguments& arguments, JobPurpose purpose);
 
 /// Reads and parses the job.
-JobConfig read_job(const JobArguments& arguments, JobPurpose purpose);
+ResolvedJob read_job(const JobArguments& arguments, JobPurpose purpose);
 
 /// Throws: ConfigError "command: ..." if a launcher started this process as one of several.
 void refuse_several_processes(const char* command);
 
 /// Collective. Runs read_job() on every rank, and sets the ranks' time limit to run.timeout_s.
-JobConfig load_job(const JobArguments& arguments, JobPurpose purpose, RankSession& session);
+ResolvedJob load_job(const JobArguments& arguments, JobPurpose purpose, RankSession& session);
 
 }  // namespace lancet::cli

@@ -46,15 +46,15 @@ Argument add_job(CLI::App& command, JobArguments& arguments) {
   return file;
 }
 
-JobConfig read_job(const JobArguments& arguments, JobPurpose purpose) {
+ResolvedJob read_job(const JobArguments& arguments, JobPurpose purpose) {
   const CompletedJob text = read_job_text(arguments, purpose);
-  JobConfig job = parse_job(text.tree, text.source.base, text.source.name, purpose);
+  ResolvedJob job = parse_job(text.tree, text.source.base, text.source.name, purpose);
   if (purpose != JobPurpose::kEvaluate) tell_defaults(text, job);
   return job;
 }
 
-JobConfig load_job(const JobArguments& arguments, JobPurpose purpose, RankSession& session) {
-  JobConfig job;
+ResolvedJob load_job(const JobArguments& arguments, JobPurpose purpose, RankSession& session) {
+  ResolvedJob job;
   session.communicator().run_collectively("parse", [&] { job = read_job(arguments, purpose); });
   session.set_timeout(std::chrono::seconds(job.run.timeout_s));
   job.run.on_host = session.on_host();

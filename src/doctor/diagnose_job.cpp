@@ -6,7 +6,6 @@
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/doctor/doctor.h"
-#include "lancet/editors/registry.h"
 #include "lancet/eval/evaluate.h"
 #include "lancet/io/files.h"
 #include "lancet/pipeline/edit_job.h"
@@ -35,14 +34,14 @@ Finding tried(const std::string& topic, const std::function<std::string()>& chec
 }
 
 /// Checks that the files for the statistics can be read.
-std::string check_sources(const JobConfig& job, const Editor& editor, const ModelFiles& files) {
+std::string check_sources(const ResolvedJob& job, const ModelFiles& files) {
   const StatisticsOptions& options = *job.statistics;
   if (options.from == StatisticsFrom::kSelf) return "text that the model writes";
   if (options.from == StatisticsFrom::kCorpus) {
     DocumentReader(options.corpus).next();
     return options.corpus.string();
   }
-  const std::vector<int64_t> layers = target_layers(editor, files.config);
+  const std::vector<int64_t> layers = target_layers(*job.editor, files.config);
   if (options.from == StatisticsFrom::kImportedNullSpace) {
     ImportedNullSpaces(options.null_space, layers, files.config).check();
     return options.null_space.string();
@@ -63,9 +62,9 @@ std::string check_measured(const JobConfig& job, const ModelFiles& files, std::s
 /// Estimates the bytes of an output: a copy of the model, and two factors for the change of each edited weight, with
 /// the keys from which they were solved if other jobs may continue. While several batches run, all of this is there
 /// twice.
-int64_t output_bytes(const JobConfig& job, const Editor& editor, const ModelFiles& files, size_t n_requests) {
+int64_t output_bytes(const ResolvedJob& job, const ModelFiles& files, size_t n_requests) {
   int64_t sides = 0, keys = 0;
-  for (const WeightId& id : editor.targets(files.config)) {
+  for (const WeightId& id : job.editor->targets(files.config)) {
     const std::vector<int64_t> shape = weight_spec(files.config, id).shape;
     sides += shape[0] + shape[1];
     keys += shape[1];
@@ -77,22 +76,22 @@ int64_t output_bytes(const JobConfig& job, const Editor& editor, const ModelFile
 }
 
 /// Returns the bytes that the cache keeps for all edited layers.
-int64_t cache_bytes(const StatisticsOptions& statistics, const Editor& editor, const ModelFiles& files) {
+int64_t cache_bytes(const ResolvedJob& job, const ModelFiles& files) {
   int64_t bytes = 0;
-  for (const int64_t layer : target_layers(editor, files.config))
-    bytes += cached_bytes(statistics, files.config.key_shape(layer));
+  for (const int64_t layer : target_layers(*job.editor, files.config))
+    bytes += cached_bytes(*job.statistics, files.config.key_shape(layer));
   return bytes;
 }
 
 /// Adds the job's own folders, and what will be written there.
-void add_folders(const JobConfig& job, const Editor& editor, const ModelFiles* files, size_t n_requests,
+void add_folders(const ResolvedJob& job, const ModelFiles* files, size_t n_requests,
                  std::vector<FolderFacts>& folders) {
   FolderFacts output = look_at_folder("output", job.output->place.folder.parent_path());
-  if (files != nullptr) output.expected_bytes = output_bytes(job, editor, *files, n_requests);
+  if (files != nullptr) output.expected_bytes = output_bytes(job, *files, n_requests);
   folders.push_back(std::move(output));
-  if (!editor.needs().statistics || job.statistics->from == StatisticsFrom::kImportedNullSpace) return;
+  if (!job.needs.statistics || job.statistics->from == StatisticsFrom::kImportedNullSpace) return;
   FolderFacts cache = look_at_folder("cache", job.statistics->cache);
-  if (files != nullptr) cache.expected_bytes = cache_bytes(*job.statistics, editor, *files);
+  if (files != nullptr) cache.expected_bytes = cache_bytes(job, *files);
   folders.push_back(std::move(cache));
 }
 
@@ -146,13 +145,12 @@ std::vector<Finding> diagnose_folders(const std::vector<FolderFacts>& folders) {
   return findings;
 }
 
-std::vector<Finding> diagnose_job(const JobConfig& job, MachineFacts& facts) {
-  const std::unique_ptr<Editor> editor = make_editor(job.editor);
+std::vector<Finding> diagnose_job(const ResolvedJob& job, MachineFacts& facts) {
   std::vector<Finding> findings;
   std::optional<ModelFiles> files;
   findings.push_back(tried("model", [&] {
     files.emplace(open_model(job.model, job.ignore_config_keys));
-    editor->targets(files->config);
+    job.editor->targets(files->config);
     return cat(files->checkpoint.folder().string(), ": ", files->config.family->name, ", ", files->config.n_layers,
                " layers, ", bytes_text(files->checkpoint.tensor_bytes()), " in ", files->checkpoint.shards().size(),
                " shard(s)");
@@ -177,10 +175,10 @@ std::vector<Finding> diagnose_job(const JobConfig& job, MachineFacts& facts) {
     check_output(job);
     return job.output->place.folder.string();
   }));
-  if (is_usable && editor->needs().statistics)
-    findings.push_back(tried("statistics", [&] { return check_sources(job, *editor, *files); }));
+  if (is_usable && job.needs.statistics)
+    findings.push_back(tried("statistics", [&] { return check_sources(job, *files); }));
   if (is_usable) findings.push_back(check_open_files(*files, facts.limits));
-  add_folders(job, *editor, is_usable ? &*files : nullptr, requests.size(), facts.folders);
+  add_folders(job, is_usable ? &*files : nullptr, requests.size(), facts.folders);
   return findings;
 }
 

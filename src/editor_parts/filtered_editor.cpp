@@ -19,6 +19,9 @@ struct FilterOptions {
   std::optional<double> log_base;  ///< PRUNE: base of the logarithm
 };
 
+/// The directions of each weight that stay unchanged.
+using DominantOfWeight = std::map<WeightId, DominantSubspace>;
+
 class FilteredEditor final : public WrappedEditor {
  public:
   FilteredEditor(std::unique_ptr<Editor> method, FilterOptions options)
@@ -33,9 +36,12 @@ class FilteredEditor final : public WrappedEditor {
   EditOutcome edit(const EditContext& context, std::span<const EditRequest> requests, EditorState& state,
                    WeightTransaction& transaction) const override {
     if (!options_.keep && !options_.energy) return method().edit(context, requests, state, transaction);
-    if (options_.energy) find_dominant(context, transaction);
-    transaction.filter_with(
-        [this](WeightId id, const Tensor& weight, const WeightDelta& delta) { return filtered(id, weight, delta); });
+    DominantOfWeight& dominant = context.kept<DominantOfWeight>();
+    if (options_.energy) find_dominant(context, transaction, dominant);
+    transaction.filter_with([this, &dominant](WeightId id, const Tensor& weight, const WeightDelta& delta) {
+      WeightDelta left = options_.energy ? keep_dominant(dominant.at(id), delta) : delta;
+      return options_.keep ? keep_largest_relative(weight, left, *options_.keep) : left;
+    });
     EditOutcome outcome = method().edit(context, requests, state, transaction);
     transaction.filter_with({});
     return outcome;
@@ -58,9 +64,10 @@ class FilteredEditor final : public WrappedEditor {
 
  private:
   /// Finds the directions of each weight that REVIVE keeps. They are found only once.
-  void find_dominant(const EditContext& context, const WeightTransaction& transaction) const {
+  void find_dominant(const EditContext& context, const WeightTransaction& transaction,
+                     DominantOfWeight& dominant) const {
     for (const WeightId id : method().targets(context.config())) {
-      if (dominant_.contains(id)) continue;
+      if (dominant.contains(id)) continue;
       DominantSubspace found;
       const auto measure = [&] {
         const std::string where = weight_name(context.config(), id);
@@ -69,17 +76,11 @@ class FilteredEditor final : public WrappedEditor {
       };
       const auto there = [&](const Tensor& tensor) { return context.to_solve_device(tensor, id.layer); };
       const Tensor left_OK = there(context.decide_by(measure));
-      dominant_[id] = {left_OK, there(context.decide_by([&] { return found.right_IK; }))};
+      dominant[id] = {left_OK, there(context.decide_by([&] { return found.right_IK; }))};
     }
   }
 
-  WeightDelta filtered(WeightId id, const Tensor& weight, const WeightDelta& delta) const {
-    WeightDelta left = options_.energy ? keep_dominant(dominant_.at(id), delta) : delta;
-    return options_.keep ? keep_largest_relative(weight, left, *options_.keep) : left;
-  }
-
   FilterOptions options_;
-  mutable std::map<WeightId, DominantSubspace> dominant_;  ///< directions of each weight that stay unchanged
 };
 
 }  // namespace

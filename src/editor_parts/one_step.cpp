@@ -81,7 +81,7 @@ EditOutcome OneStepEditor::edit(const EditContext& context, std::span<const Edit
   for (size_t i = 0; i < modules.size(); ++i) {
     const TokenGradients& tokens = captured.weights[i];
     transaction.apply(modules[i], context.solve(modules[i].layer, [&] {
-      const TokenGradients unit = normalise(state, tokens);
+      const TokenGradients unit = normalise(context, state, tokens);
       const Tensor strength_M1 = -options_.lr * unit.inputs_MI.square().sum(1, /*keepdim=*/true);
       // (X^T X + ridge I)^-1 X^T V equals the solution for ridge = 1 with X and V scaled
       const double scale = 1 / std::sqrt(options_.ridge);

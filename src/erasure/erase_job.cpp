@@ -7,7 +7,6 @@
 #include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
 #include "lancet/core/version.h"
-#include "lancet/editors/registry.h"
 #include "lancet/export/output_form.h"
 #include "lancet/io/files.h"
 #include "lancet/io/output_folder.h"
@@ -62,7 +61,7 @@ std::string erased_note() {
 
 class EraseRun {
  public:
-  explicit EraseRun(const JobConfig& job) : job_(job), audit_dir_(audit_folder(job)) {}
+  explicit EraseRun(const ResolvedJob& job) : job_(job), audit_dir_(audit_folder(job)) {}
 
   EraseReport run() {
     open();
@@ -151,8 +150,7 @@ class EraseRun {
     RequestFile file{in_all_prompts(facts_, job_.erase->prompts), request_format_, {}};
     inputs_.emplace(job_, files_, each_fact_once(std::move(file)), kept_);
     check_lengths(*files_, inputs_->requests);
-    const std::unique_ptr<Editor> editor = make_editor(job_.editor);
-    OutputOptions output = resolve_output(*job_.output, *files_, editor->targets(files_->config));
+    OutputOptions output = resolve_output(*job_.output, *files_, job_.editor->targets(files_->config));
     // this is what auto gives for a quantised model
     if (output.format == OutputFormat::kAdapter) output.format = OutputFormat::kMixed;
     method_.emplace(job_, *inputs_, alone(), MethodOptions{.prepared = prepared, .output = output});
@@ -212,7 +210,7 @@ class EraseRun {
     commit_output(model, output.place);
   }
 
-  const JobConfig& job_;
+  const ResolvedJob& job_;
   fs::path audit_dir_;
   std::optional<OutputLock> lock_, audit_lock_;
   std::shared_ptr<const ModelFiles> files_;
@@ -228,7 +226,7 @@ class EraseRun {
 
 fs::path audit_folder(const JobConfig& job) { return sibling_of(job.output->place.folder, "-audit"); }
 
-EraseReport run_erase_job(const JobConfig& job) {
+EraseReport run_erase_job(const ResolvedJob& job) {
   if (job.run.ranks_per_model > 1)
     throw ConfigError(cat("run.ranks_per_model: ", job.run.ranks_per_model,
                           ": expected 1: lancet erase is one process, which takes all devices of run.devices"));

@@ -7,7 +7,6 @@
 #include "lancet/core/error.h"
 #include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
-#include "lancet/editors/registry.h"
 #include "lancet/pipeline/edit_job.h"
 #include "lancet/requests/same_fact.h"
 #include "measure.h"
@@ -70,12 +69,11 @@ Relearning::Relearning(const JobConfig& job, const ModelFiles& files, std::vecto
         "erase.relearn.requests: none has a target_true and the relation of an erased fact: expected facts of the same "
         "relations about other subjects");
   check_lengths(files, related_);
-  training_.model = job.model;
-  training_.run = job.run;
-  training_.method = RelearnSpec::kMethod;
-  const ConfigTree tree = training_editor(*job.erase->relearn, files.config);
-  set_editor(training_, tree, "erase.relearn");
-  check_requests(files, related_, *make_editor(training_.editor));
+  JobConfig training;
+  training.model = job.model;
+  training.run = job.run;
+  training_ = with_editor(std::move(training), training_editor(*job.erase->relearn, files.config), "erase.relearn");
+  check_requests(files, related_, *training_.editor);
 }
 
 Workload Relearning::work() const {
@@ -86,12 +84,12 @@ Workload Relearning::work() const {
 std::vector<std::vector<PromptAudit>> Relearning::asked_after(CausalLM& model, std::span<const ErasedFact> facts,
                                                               int64_t count) const {
   WeightTransaction transaction(model);  // restores the weights at the end
-  const std::unique_ptr<Editor> editor = make_editor(training_.editor);
+  const Editor& editor = *training_.editor;
   const EditContext context(model, *files_.tokenizer, {}, {},
                             {alone(), nullptr, training_.run.step_launch, training_.run.seed});
-  EditorState state = editor->make_state();
-  editor->edit(context, std::span(related_).first(static_cast<size_t>(count)), state, transaction);
-  editor->finish(context, transaction);
+  EditorState state = editor.make_state();
+  editor.edit(context, std::span(related_).first(static_cast<size_t>(count)), state, transaction);
+  editor.finish(context, transaction);
   return ask_prompts(model, *files_.tokenizer, facts, cat("after ", counted(static_cast<size_t>(count), "fact")));
 }
 

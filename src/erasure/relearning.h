@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "lancet/erasure/audit.h"
+#include "lancet/job_setup/resolved_job.h"
 #include "lancet/plan/model_session.h"
 
 namespace lancet {
@@ -33,7 +34,7 @@ class Relearning {
   std::vector<std::vector<PromptAudit>> asked_after(CausalLM& model, std::span<const ErasedFact> facts,
                                                     int64_t count) const;
 
-  JobConfig training_;
+  ResolvedJob training_;
   const ModelFiles& files_;
   std::vector<int64_t> counts_;
   std::vector<EditRequest> related_;  ///< sorted so that the relations take turns

@@ -55,7 +55,7 @@ TuneOptions parse_tune(ConfigSection& job, const std::filesystem::path& base, co
 }
 
 /// Returns what the method needs; nullopt if no method is known.
-std::optional<MethodNeeds> parse_editor(ConfigSection& job, const JobTables& tables, JobConfig& config) {
+std::optional<MethodNeeds> parse_editor(ConfigSection& job, const JobTables& tables, ParsedJob& parsed) {
   if (!job.has(JobSpec::kEditor.key)) {
     job.problem(JobSpec::kEditor.key,
                 "missing: expected {method: memit}, with options where the method's own defaults do not do, here or in "
@@ -63,10 +63,12 @@ std::optional<MethodNeeds> parse_editor(ConfigSection& job, const JobTables& tab
     return std::nullopt;
   }
   ConfigSection editor = job.section(JobSpec::kEditor.key);
-  const std::optional<MethodNeeds> needs = tables.read_editor(editor);
-  config.method = editor.text(EditorSpec::kMethod.key, "");
-  config.editor = editor.resolved();
-  return needs;
+  std::optional<ReadEditor> read_editor = tables.read_editor(editor);
+  parsed.config.method = editor.text(EditorSpec::kMethod.key, "");
+  parsed.config.editor_options = editor.resolved();
+  if (!read_editor) return std::nullopt;
+  parsed.editor = std::move(read_editor->editor);
+  return read_editor->needs;
 }
 
 /// A label must be usable as the name of a folder in the output.
@@ -109,7 +111,7 @@ ComparedEditors check_compared(ConfigSection& job, JobPurpose purpose, const Job
     if (!is_label(label))
       compare.problem(label, "expected a label of letters, digits, and + - _ . inside: a folder is named after it");
     ConfigSection section = compare.section(label);
-    const MethodNeeds own = tables.read_editor(section).value_or(MethodNeeds{});
+    const MethodNeeds own = tables.read_editor(section).value_or(ReadEditor{}).needs;
     compared.labels.push_back(label);
     compared.needs.statistics = compared.needs.statistics || own.statistics;
     compared.needs.values = compared.needs.values || own.values;
@@ -149,7 +151,8 @@ enum class ValueSteps { kPossible, kNone };
 /// Parses the sections that the purpose needs, and those that are present. Returns kNone if editors are run but none of
 /// them optimises values.
 ValueSteps parse_work(ConfigSection& job, const std::filesystem::path& base, JobPurpose purpose,
-                      const JobTables& tables, JobConfig& config) {
+                      const JobTables& tables, ParsedJob& parsed) {
+  JobConfig& config = parsed.config;
   const bool tunes = purpose == JobPurpose::kTune, compares = purpose == JobPurpose::kCompare;
   const bool in_session = purpose == JobPurpose::kSession, erases = purpose == JobPurpose::kErase;
   const bool edits = purpose == JobPurpose::kEdit || tunes || in_session || erases;
@@ -157,7 +160,7 @@ ValueSteps parse_work(ConfigSection& job, const std::filesystem::path& base, Job
   if (erases) refuse_in_erasure(job);
   std::optional<MethodNeeds> method;  // nullopt: no method is known
   if (edits || purpose == JobPurpose::kStatistics || job.has(JobSpec::kEditor.key))
-    method = parse_editor(job, tables, config);
+    method = parse_editor(job, tables, parsed);
   const ComparedEditors compared = check_compared(job, purpose, tables);
   const bool needs_statistics = purpose == JobPurpose::kStatistics || (edits && (!method || method->statistics)) ||
                                 (compares && compared.needs.statistics);
@@ -228,14 +231,15 @@ RunOptions parse_run_options(ConfigSection section) {
   return run;
 }
 
-JobConfig parse_job(const ConfigTree& tree, const std::filesystem::path& base, const std::string& source,
+ParsedJob parse_job(const ConfigTree& tree, const std::filesystem::path& base, const std::string& source,
                     JobPurpose purpose, const JobTables& tables) {
   ConfigProblems problems(source);
   ConfigSection job(tree, "", problems);
-  JobConfig config;
+  ParsedJob parsed;
+  JobConfig& config = parsed.config;
   config.model = read(job, JobSpec::kModel, base);
   config.ignore_config_keys = read(job, JobSpec::kIgnoreConfigKeys);
-  const ValueSteps steps = parse_work(job, base, purpose, tables, config);
+  const ValueSteps steps = parse_work(job, base, purpose, tables, parsed);
   config.run = parse_run_options(job.section(JobSpec::kRun.key));
   if (config.run.step_launch == LaunchMode::kGraph && steps == ValueSteps::kNone)
     job.problem(JobSpec::kRun.key,
@@ -243,7 +247,7 @@ JobConfig parse_job(const ConfigTree& tree, const std::filesystem::path& base, c
   job.finish();
   problems.throw_if_any();
   config.resolved = job.resolved();
-  return config;
+  return parsed;
 }
 
 RequestFile load_requests(const RequestSource& source) {

@@ -1,14 +1,13 @@
 #include "lancet/job_setup/imported_hparams.h"
 
 #include <array>
-#include <memory>
 #include <utility>
 
 #include "hparams_rules.h"
 #include "lancet/core/config_section.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
-#include "lancet/editors/registry.h"
+#include "lancet/job_setup/resolved_job.h"
 #include "lancet/spec/job_spec.h"
 #include "stored_projections.h"
 
@@ -100,11 +99,8 @@ void leave_threshold_out(ConfigTree& job, std::vector<ImportedKey>& keys) {
 
 /// Checks the options with lancet's own parser, so that a job with them can run.
 void check(const ConfigTree& job, const ModelConfig* model, const std::string& source) {
-  ConfigProblems problems(source);
-  ConfigSection section(*job.find("editor"), "editor", problems);
-  const std::unique_ptr<Editor> editor = make_editor(section);
-  problems.throw_if_any();
-  if (model != nullptr) editor->targets(*model);
+  const ResolvedEditor resolved = resolve_editor(*job.find("editor"), source);
+  if (model != nullptr) resolved.editor->targets(*model);
 }
 
 }  // namespace

@@ -1,17 +1,16 @@
 #include "lancet/job_setup/job_template.h"
 
 #include <algorithm>
-#include <memory>
 #include <sstream>
 #include <vector>
 
 #include "automatic_editor.h"
-#include "lancet/core/config_section.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/editors/registry.h"
 #include "lancet/job_setup/parse_job.h"
 #include "lancet/job_setup/presets.h"
+#include "lancet/job_setup/resolved_job.h"
 #include "lancet/requests/request.h"
 #include "lancet/spec/statistics_options.h"
 #include "lancet/statistics/cached_bytes.h"
@@ -86,11 +85,7 @@ std::vector<std::string> other_published(const ModelFiles& files) {
 std::string automatic_options(const ModelConfig& config) {
   ConfigTree given = ConfigTree::map();
   given.set("method", ConfigTree::text(kDefaultMethod));
-  ConfigProblems problems("editor");
-  ConfigSection section(given, "editor", problems);
-  const std::unique_ptr<Editor> editor = make_editor(section);
-  problems.throw_if_any();
-  ConfigTree options = section.resolved();
+  auto [editor, options] = resolve_editor(given, "editor");
   for (const char* written : {"method", "entities"}) options.erase(written);
   std::string text = cat("  # Its options follow from the model, since no published ones are known for it. Layers are ",
                          shape_text(target_layers(*editor, config)), " here:\n");

@@ -14,7 +14,6 @@
 #include "lancet/editors/registry.h"
 #include "lancet/eval/protocol.h"
 #include "lancet/job/dotted_key.h"
-#include "lancet/job/job_config.h"
 #include "lancet/job_setup/presets.h"
 #include "lancet/models/model_files.h"
 #include "lancet/spec/job_spec.h"
@@ -112,15 +111,16 @@ void inherit_editor(ConfigTree& job, const JobSource& source) {
   job.set("compare", std::move(sections));
 }
 
-std::optional<MethodNeeds> read_editor(ConfigSection& section) {
-  const std::unique_ptr<Editor> editor = make_editor(section);
+std::optional<ReadEditor> read_editor(ConfigSection& section) {
+  std::shared_ptr<const Editor> editor = resolve_editor(section);
   if (editor == nullptr) return std::nullopt;
   const EditorNeeds needs = editor->needs();
-  return MethodNeeds{.statistics = needs.statistics,
-                     .null_space = needs.null_space.has_value(),
-                     .curvature = needs.curvature,
-                     .values = editor->values() != nullptr,
-                     .entities = needs.entity_weight > 0};
+  const MethodNeeds of_job{.statistics = needs.statistics,
+                           .null_space = needs.null_space.has_value(),
+                           .curvature = needs.curvature,
+                           .values = editor->values() != nullptr,
+                           .entities = needs.entity_weight > 0};
+  return ReadEditor{of_job, std::move(editor)};
 }
 
 JobTables tables_of_program() {
@@ -136,9 +136,10 @@ const JobTables& job_tables() {
   return kTables;
 }
 
-JobConfig parse_job(const ConfigTree& tree, const std::filesystem::path& base, const std::string& source,
-                    JobPurpose purpose) {
-  return parse_job(tree, base, source, purpose, job_tables());
+ResolvedJob parse_job(const ConfigTree& tree, const std::filesystem::path& base, const std::string& source,
+                      JobPurpose purpose) {
+  ParsedJob parsed = parse_job(tree, base, source, purpose, job_tables());
+  return {std::move(parsed.config), std::move(parsed.editor)};
 }
 
 namespace {
@@ -267,24 +268,31 @@ CompletedJob complete_job(ConfigTree tree, JobSource source, std::span<const std
   return {std::move(tree), std::move(source), is_automatic};
 }
 
-void tell_defaults(const CompletedJob& completed, const JobConfig& job) {
-  const std::unique_ptr<Editor> editor = make_editor(job.editor);
+std::vector<std::string> overrides_for_method(std::span<const std::string> overrides, std::string_view method) {
+  std::vector<std::string> kept;
+  for (const std::string& assignment : overrides)
+    if (assignment.substr(0, assignment.find_first_of(".=")) != JobSpec::kEditor.key) kept.push_back(assignment);
+  kept.push_back(cat(JobSpec::kEditor.key, ".", EditorSpec::kMethod.key, "=", method));
+  return kept;
+}
+
+void tell_defaults(const CompletedJob& completed, const ResolvedJob& job) {
   if (completed.is_automatic) {
     const ModelConfig config = describe_model(job.model, job.ignore_config_keys).config;
-    std::vector<int64_t> layers = target_layers(*editor, config);
+    std::vector<int64_t> layers = target_layers(*job.editor, config);
     layers.erase(std::unique(layers.begin(), layers.end()), layers.end());
-    const std::vector<int64_t> value_layers = editor->value_layers(config);
-    const ContextOptions* contexts = editor->contexts();
+    const std::vector<int64_t> value_layers = job.editor->value_layers(config);
+    const ContextOptions* contexts = job.editor->contexts();
     log_line(
         cat("editor  ", job.method, " with automatic options, layers ", shape_text(layers),
             value_layers.empty() ? "" : cat(", values at ", shape_text(value_layers)),
             contexts != nullptr && !contexts->chat.empty() ? ", prompts also as user messages (contexts.chat)" : "",
-            editor->needs().entity_weight > 0 ? ", other subjects in the statistics (entities)" : "",
+            job.needs.entity_weight > 0 ? ", other subjects in the statistics (entities)" : "",
             ": no published ones are known for this model"));
   }
   const ConfigTree* statistics = completed.tree.find("statistics");
   const bool names_text = statistics != nullptr && statistics->find("corpus") != nullptr;
-  if (editor->needs().statistics && job.statistics->from == StatisticsFrom::kSelf && !names_text)
+  if (job.needs.statistics && job.statistics->from == StatisticsFrom::kSelf && !names_text)
     log_line("statistics  no text is given: the model writes its own (statistics.corpus: self)");
 }
 

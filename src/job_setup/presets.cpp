@@ -8,8 +8,8 @@
 #include "lancet/core/error.h"
 #include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
-#include "lancet/editors/registry.h"
 #include "lancet/io/files.h"
+#include "lancet/job_setup/resolved_job.h"
 #include "lancet/models/model_files.h"
 #include "lancet/spec/job_spec.h"
 #include "stored_projections.h"
@@ -168,7 +168,7 @@ Preset parse_preset(const std::string& name, const std::string& text, const std:
   preset.is_automatic = section.boolean("auto", true);
   section.raw("trials");  // kept in the preset of a tune
   ConfigSection editor = section.section("editor");
-  make_editor(editor);
+  resolve_editor(editor);
   section.finish();
   problems.throw_if_any();
   preset.editor = *tree.find("editor");

@@ -9,7 +9,6 @@
 #include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
 #include "lancet/core/version.h"
-#include "lancet/editors/registry.h"
 #include "lancet/io/files.h"
 #include "lancet/kernels/own_kernels.h"
 #include "lancet/outcome/drift.h"
@@ -284,7 +283,7 @@ Json warnings_json(const EditReport& report) {
 
 }  // namespace
 
-std::string to_json(const EditReport& report, const JobConfig& job) {
+std::string to_json(const EditReport& report, const ResolvedJob& job) {
   Json accept = Json::object();
   for (const auto& [name, threshold] : job.accept) accept[name] = threshold;
   Json seconds = Json::object(), peaks = Json::object();
@@ -292,8 +291,7 @@ std::string to_json(const EditReport& report, const JobConfig& job) {
     seconds[stage.stage] = stage.seconds;
     peaks[stage.stage] = bytes_json(stage.peaks);
   }
-  const std::unique_ptr<Editor> editor = make_editor(job.editor);
-  const ValueOptions* options = editor->values();
+  const ValueOptions* options = job.editor->values();
   const Json json = {
       {"format", "lancet-report-1"},
       {"lancet", kVersion},
@@ -342,9 +340,9 @@ std::string to_json(const EditReport& report, const JobConfig& job) {
 namespace {
 
 /// Returns the job as YAML, with the generated contexts and the recognised format, so that a rerun uses the same.
-std::string resolved_yaml(const EditReport& report, const JobConfig& job) {
+std::string resolved_yaml(const EditReport& report, const ResolvedJob& job) {
   ConfigTree resolved = with_format(job.resolved, report.request_format);
-  if (make_editor(job.editor)->contexts() != nullptr) {
+  if (job.editor->contexts() != nullptr) {
     std::vector<ConfigTree> contexts;
     for (const std::string& text : report.contexts) contexts.push_back(ConfigTree::text(text));
     ConfigTree editor = *resolved.find("editor");
@@ -366,7 +364,7 @@ void try_to_draw(const char* page, const std::function<void()>& draw) {
 
 }  // namespace
 
-RunDocument run_document(const EditReport& report, const JobConfig& job, std::string label) {
+RunDocument run_document(const EditReport& report, const ResolvedJob& job, std::string label) {
   return {
       .label = std::move(label), .json = to_json(report, job), .job_yaml = resolved_yaml(report, job), .failure = {}};
 }

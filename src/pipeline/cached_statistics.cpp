@@ -10,7 +10,7 @@
 namespace lancet {
 namespace {
 
-CachedStatistics look(const JobConfig& job, const ModelFiles& files, uint64_t most_bytes) {
+CachedStatistics look(const ResolvedJob& job, const ModelFiles& files, uint64_t most_bytes) {
   if (!JobStatistics::may_be_cached(job, files.config)) return CachedStatistics::kMissing;
   if (files.checkpoint.tensor_bytes() > most_bytes) return CachedStatistics::kNotLookedFor;
   const JobStatistics statistics(job, files, alone());
@@ -30,11 +30,11 @@ CachedStatistics missing_where_it_fails(const std::function<CachedStatistics()>&
 
 }  // namespace
 
-CachedStatistics find_cached_statistics(const JobConfig& job, uint64_t most_bytes) {
+CachedStatistics find_cached_statistics(const ResolvedJob& job, uint64_t most_bytes) {
   return missing_where_it_fails([&] { return look(job, open_model(job.model, job.ignore_config_keys), most_bytes); });
 }
 
-CachedStatistics find_cached_statistics(const JobConfig& job, const ModelFiles& files) {
+CachedStatistics find_cached_statistics(const ResolvedJob& job, const ModelFiles& files) {
   return missing_where_it_fails([&] { return look(job, files, std::numeric_limits<uint64_t>::max()); });
 }
 

@@ -51,7 +51,7 @@ void check_same_options(const ConfigTree& earlier, const ConfigTree& now, const 
 
 }  // namespace
 
-std::string editor_options(const JobConfig& job) { return to_yaml(*job.resolved.find("editor")); }
+std::string editor_yaml(const JobConfig& job) { return to_yaml(job.editor_options); }
 
 EditHistory read_whole_history(const std::filesystem::path& folder, const ModelConfig& config, const std::string& where,
                                const std::string& otherwise) {
@@ -78,8 +78,7 @@ void check_goes_on(const Journal& journal, const JobConfig& job, const std::stri
   if (setting.method != job.method)
     throw ConfigError(cat(where, "editor.method: expected ", setting.method, " as there, got ", job.method,
                           ": a state fits the method that made it"));
-  check_same_options(parse_config(setting.editor, "the earlier job's editor"),
-                     parse_config(editor_options(job), "editor"), where);
+  check_same_options(parse_config(setting.editor, "the earlier job's editor"), job.editor_options, where);
 }
 
 void check_base(const EditHistory& history, const std::string& base_hash, const std::string& where) {

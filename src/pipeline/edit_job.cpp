@@ -7,7 +7,6 @@
 #include "lancet/core/error.h"
 #include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
-#include "lancet/editors/registry.h"
 #include "lancet/export/output_form.h"
 #include "lancet/io/files.h"
 #include "lancet/io/output_folder.h"
@@ -31,9 +30,8 @@ fs::path rejected_folder(const fs::path& target) { return sibling_of(target, ".r
 /// The stages of one run. Every rank goes through them in this order.
 class EditRun {
  public:
-  EditRun(const JobConfig& job, Communicator& communicator, std::shared_ptr<const Editor> editor,
-          std::optional<ReplayedEdits> given = std::nullopt)
-      : job_(job), ranks_(communicator), editor_(std::move(editor)), given_(std::move(given)) {}
+  EditRun(const ResolvedJob& job, Communicator& communicator, std::optional<ReplayedEdits> given = std::nullopt)
+      : job_(job), ranks_(communicator), given_(std::move(given)) {}
 
   EditReport run() {
     ranks_.run_collectively("open", [&] { open(); });
@@ -80,9 +78,8 @@ class EditRun {
     check_lengths(inputs_->files, inputs_->requests);
     const ModelFiles& files = inputs_->files;
     method_.emplace(job_, *inputs_, ranks_,
-                    MethodOptions{.output = resolve_output(*job_.output, files, editor_->targets(files.config)),
-                                  .work = given_ && given_->has_all() ? MethodWork::kRestores : MethodWork::kEdits,
-                                  .editor = editor_});
+                    MethodOptions{.output = resolve_output(*job_.output, files, job_.editor->targets(files.config)),
+                                  .work = given_ && given_->has_all() ? MethodWork::kRestores : MethodWork::kEdits});
     if (!ranks_.is_root()) return;
     if (!given_) inputs_->look_at_facts(method_->earlier_edits());
     lock_.emplace(job_.output->place.folder, kEditOutput);
@@ -154,9 +151,8 @@ class EditRun {
     });
   }
 
-  const JobConfig& job_;
+  const ResolvedJob& job_;
   Communicator& ranks_;
-  std::shared_ptr<const Editor> editor_;
   std::optional<OutputLock> lock_;  // on root
   std::optional<EditInputs> inputs_;
   std::optional<MethodRun> method_;
@@ -177,24 +173,19 @@ void check_output(const JobConfig& job) {
     check_cache_outside(job.statistics->cache, folder);
 }
 
-EditReport run_edit_job(const JobConfig& job, Communicator& communicator) {
-  return run_edit_job(job, communicator, make_editor(job.editor));
-}
-
-EditReport run_edit_job(const JobConfig& job, Communicator& communicator, std::shared_ptr<const Editor> editor) {
+EditReport run_edit_job(const ResolvedJob& job, Communicator& communicator) {
   EditReport report;
-  communicator.run_collectively("edit", [&] { report = EditRun(job, communicator, std::move(editor)).run(); });
+  communicator.run_collectively("edit", [&] { report = EditRun(job, communicator).run(); });
   return report;
 }
 
-EditReport run_edit_job(const JobConfig& job, Communicator& communicator, ReplayedEdits given) {
+EditReport run_edit_job(const ResolvedJob& job, Communicator& communicator, ReplayedEdits given) {
   EditReport report;
-  communicator.run_collectively(
-      "edit", [&] { report = EditRun(job, communicator, make_editor(job.editor), std::move(given)).run(); });
+  communicator.run_collectively("edit", [&] { report = EditRun(job, communicator, std::move(given)).run(); });
   return report;
 }
 
-void with_statistics(const JobConfig& job, Communicator& communicator,
+void with_statistics(const ResolvedJob& job, Communicator& communicator,
                      const std::function<void(const EditContext& context)>& use) {
   communicator.run_collectively("statistics", [&] {
     EditInputs inputs(job);
@@ -222,16 +213,6 @@ void EditInputs::describe(const CausalLM& model, Communicator& ranks) {
       devices += cat(rank == 0 ? "" : "; ", "rank ", rank, ": ", all[rank]);
   }
   base_hash = same_content_hash(ranks, files.checkpoint);
-}
-
-void set_editor(JobConfig& job, const ConfigTree& editor, const std::string& where) {
-  ConfigProblems problems(where);
-  ConfigSection section(editor, "editor", problems);
-  make_editor(section);
-  problems.throw_if_any();
-  job.editor = section.resolved();
-  job.resolved = ConfigTree::map();
-  job.resolved.set("editor", job.editor);
 }
 
 void check_requests(const ModelFiles& files, const std::vector<EditRequest>& requests, const Editor& editor) {

@@ -4,7 +4,6 @@
 #include <span>
 
 #include "lancet/core/hash.h"
-#include "lancet/editors/registry.h"
 #include "lancet/statistics/derived_store.h"
 #include "lancet/statistics/entity_moments.h"
 #include "lancet/statistics/null_space_store.h"
@@ -36,12 +35,11 @@ StatisticsText read_once(StatisticsText text) {
 
 }  // namespace
 
-JobStatistics::JobStatistics(const JobConfig& job, const ModelFiles& files, const Communicator& communicator,
+JobStatistics::JobStatistics(const ResolvedJob& job, const ModelFiles& files, const Communicator& communicator,
                              std::shared_ptr<const CorpusTokens> corpus)
-    : JobStatistics(job, files, communicator, target_layers(*make_editor(job.editor), files.config),
-                    std::move(corpus)) {}
+    : JobStatistics(job, files, communicator, target_layers(*job.editor, files.config), std::move(corpus)) {}
 
-JobStatistics::JobStatistics(const JobConfig& job, const ModelFiles& files, const Communicator& communicator,
+JobStatistics::JobStatistics(const ResolvedJob& job, const ModelFiles& files, const Communicator& communicator,
                              std::vector<int64_t> layers, std::shared_ptr<const CorpusTokens> corpus)
     : job_(job),
       files_(files),
@@ -49,8 +47,6 @@ JobStatistics::JobStatistics(const JobConfig& job, const ModelFiles& files, cons
       layers_(std::move(layers)),
       corpus_(std::move(corpus)) {
   const StatisticsOptions& options = *job.statistics;
-  const std::unique_ptr<Editor> editor = make_editor(job.editor);
-  needs_ = editor->needs();
   switch (options.from) {
     case StatisticsFrom::kCorpus:
       if (!corpus_)
@@ -62,7 +58,7 @@ JobStatistics::JobStatistics(const JobConfig& job, const ModelFiles& files, cons
       break;
     case StatisticsFrom::kImport:
       imported_ = std::make_shared<ImportedStatistics>(options.import, layers_, files.config);
-      if (needs_.curvature)
+      if (job_.needs.curvature)
         imported_gradients_ = std::make_shared<ImportedStatistics>(options.import_gradients, layers_, files.config,
                                                                    MomentSide::kGradients);
       if (is_root_) imported_->check();
@@ -73,9 +69,9 @@ JobStatistics::JobStatistics(const JobConfig& job, const ModelFiles& files, cons
       if (is_root_) projections_->check();
       break;
   }
-  if (needs_.entity_weight == 0 || !is_root_) return;
+  if (job_.needs.entity_weight == 0 || !is_root_) return;
   std::optional<std::string> chat;
-  if (const ContextOptions* contexts = editor->contexts())
+  if (const ContextOptions* contexts = job.editor->contexts())
     chat = chat_context(*contexts, files.checkpoint.folder(), *files.tokenizer);
   entities_ = entity_documents(*files.tokenizer, chat.value_or(""));
 }
@@ -118,21 +114,19 @@ StatisticsText JobStatistics::entity_text() const {
 /// Returns the moments of `text` and of entities, if the editor needs these.
 std::shared_ptr<MomentSource> JobStatistics::with_entities(const CausalLM& model,
                                                            std::shared_ptr<MomentSource> text) const {
-  if (needs_.entity_weight == 0) return text;
+  if (job_.needs.entity_weight == 0) return text;
   return std::make_shared<MixedMoments>(std::move(text), open_store(model, entity_text(), MomentSide::kKeys),
-                                        needs_.entity_weight);
+                                        job_.needs.entity_weight);
 }
 
-bool JobStatistics::may_be_cached(const JobConfig& job, const ModelConfig& config) {
-  const std::unique_ptr<Editor> editor = make_editor(job.editor);
-  const EditorNeeds needs = editor->needs();
-  const std::string end = cache_file(*job.statistics, needs, "").filename().string();
+bool JobStatistics::may_be_cached(const ResolvedJob& job, const ModelConfig& config) {
+  const std::string end = cache_file(*job.statistics, job.needs, "").filename().string();
   std::error_code absent;
   size_t found = 0;
   for (fs::directory_iterator file(job.statistics->cache, absent), none; !absent && file != none;
        file.increment(absent))
     if (file->path().filename().string().ends_with(end)) ++found;
-  return found >= target_layers(*editor, config).size() * (needs.curvature ? 2 : 1);
+  return found >= target_layers(*job.editor, config).size() * (job.needs.curvature ? 2 : 1);
 }
 
 bool JobStatistics::is_cached(const Checkpoint& checkpoint) const {
@@ -154,12 +148,13 @@ bool JobStatistics::is_cached(const Checkpoint& checkpoint) const {
   const CovarianceKeys keys = keys_of(text_key), entity_keys = keys_of(entity_text().content_key);
   const auto is_there = [&](const std::shared_ptr<ImportedStatistics>& imported, int64_t layer, MomentSide side) {
     std::string key = imported ? imported->content_key(layer) : keys.of(layer, side);
-    if (needs_.entity_weight > 0) key = MixedMoments::content_key(key, entity_keys.of(layer), needs_.entity_weight);
-    return fs::exists(cache_file(options, needs_, key));
+    if (job_.needs.entity_weight > 0)
+      key = MixedMoments::content_key(key, entity_keys.of(layer), job_.needs.entity_weight);
+    return fs::exists(cache_file(options, job_.needs, key));
   };
   return std::all_of(layers_.begin(), layers_.end(), [&](int64_t layer) {
     return is_there(imported_, layer, MomentSide::kKeys) &&
-           (!needs_.curvature || is_there(imported_gradients_, layer, MomentSide::kGradients));
+           (!job_.needs.curvature || is_there(imported_gradients_, layer, MomentSide::kGradients));
   });
 }
 
@@ -172,16 +167,16 @@ void JobStatistics::prepare(const CausalLM& model, const std::string& content_ha
   const auto spectra = [&](MomentSource& moments, MomentSide side) {
     return std::make_unique<SpectrumStore>(moments, model.placement(), files_.config, options.cache, side);
   };
-  if (needs_.curvature)
+  if (job_.needs.curvature)
     derived_ = spectra(*moments_, MomentSide::kKeys);
-  else if (needs_.null_space)
+  else if (job_.needs.null_space)
     derived_ = std::make_unique<NullSpaceStore>(*moments_, model.placement(), files_.config, options.cache,
-                                                *needs_.null_space);
+                                                *job_.needs.null_space);
   else
     derived_ = std::make_unique<FactorStore>(*moments_, model.placement(), files_.config, options.cache, options.ridge);
   derived_->keep_in(kept_);
   derived_->prepare(layers_, communicator);
-  if (!needs_.curvature) return;
+  if (!job_.needs.curvature) return;
   gradients_ = open_moments(model, text, MomentSide::kGradients);
   bends_ = spectra(*gradients_, MomentSide::kGradients);
   bends_->keep_in(kept_);

@@ -5,7 +5,6 @@
 #include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
 #include "lancet/core/version.h"
-#include "lancet/editors/registry.h"
 #include "lancet/outcome/drift.h"
 #include "lancet/pipeline/edit_job.h"
 #include "lancet/pipeline/measure_standing.h"
@@ -58,15 +57,14 @@ void note_journal(const Journal& journal, EditReport& report) {
 
 }  // namespace
 
-MethodRun::MethodRun(const JobConfig& job, EditInputs& inputs, Communicator& ranks, MethodOptions options)
+MethodRun::MethodRun(const ResolvedJob& job, EditInputs& inputs, Communicator& ranks, MethodOptions options)
     : job_(job),
       inputs_(inputs),
       ranks_(ranks),
-      editor_(options.editor ? std::move(options.editor) : make_editor(job.editor)),
       prepared_(options.prepared ? std::move(options.prepared) : std::make_shared<PreparedMethod>()),
       kind_(options.work) {
   output_ = options.output.value_or(OutputOptions{.format = OutputFormat::kCheckpoint});
-  form_ = make_output_form({output_, inputs.files, *editor_, [this](int64_t layer) {
+  form_ = make_output_form({output_, inputs.files, *job_.editor, [this](int64_t layer) {
                               return has_moments() ? prepared_->statistics->moment(layer) : Tensor();
                             }});
   if (needs_moments(output_) && !job.statistics)
@@ -76,11 +74,11 @@ MethodRun::MethodRun(const JobConfig& job, EditInputs& inputs, Communicator& ran
   // before the text of the statistics is read, so that requests that cannot be placed fail early
   work_ = edit_work(job, inputs.files.config, {inputs.files.tokenizer.get(), inputs.requests, inputs.plan.size()},
                     assumptions);
-  if (kind_ == MethodWork::kEdits) check_old_answers(inputs.requests, *editor_);
+  if (kind_ == MethodWork::kEdits) check_old_answers(inputs.requests, *job_.editor);
   if (job.continue_from && ranks.is_root()) earlier_.emplace(job, inputs.requests, inputs.files.config);
   std::optional<JobStatistics>& statistics = prepared_->statistics;
   if (kind_ == MethodWork::kRestores) work_ = restoring(std::move(work_));
-  if ((kind_ != MethodWork::kRestores && editor_->needs().statistics) || needs_moments(output_)) {
+  if ((kind_ != MethodWork::kRestores && job_.needs.statistics) || needs_moments(output_)) {
     if (!statistics) statistics.emplace(job, inputs.files, ranks, inputs.corpus);
     statistics->keep_in(inputs.kept);
     if (needs_moments(output_) && !statistics->has_moments())
@@ -107,7 +105,7 @@ void MethodRun::prepare(const CausalLM& model) {
   std::optional<JobStatistics>& statistics = prepared_->statistics;
   if (!prepared_->is_ready) {
     const bool asks_in_contexts = kind_ == MethodWork::kEdits || needs_moments(output_);
-    if (const ContextOptions* contexts = editor_->contexts(); contexts != nullptr && asks_in_contexts)
+    if (const ContextOptions* contexts = job_.editor->contexts(); contexts != nullptr && asks_in_contexts)
       prepared_->contexts = make_contexts(model, inputs_.files, *contexts, job_.run.seed, ranks_);
     if (statistics) statistics->prepare(model, inputs_.base_hash, ranks_);
     prepared_->is_ready = true;
@@ -136,7 +134,7 @@ EditReport MethodRun::described() const {
     report.measured_on += cat(", the others as ", quantiser, ", which the output does not have");
   if (!prepared_->statistics) return report;
   report.statistics = prepared_->statistics->report();
-  if (const std::optional<NullSpaceRule> rule = editor_->needs().null_space; rule && !rule->below)
+  if (const std::optional<NullSpaceRule> rule = job_.needs.null_space; rule && !rule->below)
     for (const LayerStatisticsReport& layer : report.statistics.layers)
       if (layer.null_space_below) report.chosen.push_back({"null_space_below", layer.layer, *layer.null_space_below});
   return report;
@@ -146,7 +144,7 @@ StreamParts MethodRun::parts_of(CausalLM& model, WeightTransaction& transaction,
                                 const std::vector<ChosenOption>& chosen) const {
   const auto n_requests = static_cast<int64_t>(inputs_.requests.size());
   return {.job = job_,
-          .editor = *editor_,
+          .editor = *job_.editor,
           .inputs = inputs_,
           .model = model,
           .transaction = transaction,
@@ -218,9 +216,9 @@ void MethodRun::judge(EditReport& report) const {
   report.batches.back() = measured_last_batch(report);
   warn_of_drift(report, job_.schedule.drift_alarm);
   if (report.batches.size() > 1) log_line(batch_line(report.batches, report.batches.size(), report.before.metrics));
-  const ConfigTree& editor = *job_.resolved.find("editor");
-  report.verdicts = judge_edits(report, editor);
-  for (std::string& warning : edit_warnings(report, editor)) report.outcome.warnings.push_back(std::move(warning));
+  report.verdicts = judge_edits(report, job_.editor_options);
+  for (std::string& warning : edit_warnings(report, job_.editor_options))
+    report.outcome.warnings.push_back(std::move(warning));
 }
 
 EditContext MethodRun::context(const CausalLM& model) const {
@@ -234,7 +232,7 @@ RecordedSetting MethodRun::recorded_setting() const {
   for (const char* section : {"requests", "output", "continue_from"}) job.erase(section);
   return {.base = [this] { return journal_base(inputs_.files, inputs_.base_hash); },
           .setting = {.method = job_.method,
-                      .editor = editor_options(job_),
+                      .editor = editor_yaml(job_),
                       .job = to_yaml(job),
                       .contexts = prepared_->contexts,
                       .statistics = prepared_->statistics ? prepared_->statistics->content_key() : "",
@@ -272,7 +270,7 @@ std::string MethodRun::model_key() const {
 /// Hashes everything that a batch's result and metrics depend on, except its own requests and the batches before it.
 std::string MethodRun::setting_key(int64_t earlier_edits, WeightTransaction& transaction) const {
   ContentHash hash;
-  hash.add(model_key()).add(editor_options(job_)).add(transaction.changes_key()).add(earlier_edits);
+  hash.add(model_key()).add(editor_yaml(job_)).add(transaction.changes_key()).add(earlier_edits);
   hash.add(prepared_->statistics ? prepared_->statistics->content_key() : "").add(job_.schedule.measure_every);
   if (job_.schedule.drift_alarm) hash.add(job_.evaluation.side_effects.text->text.string());
   for (const std::string& context : prepared_->contexts) hash.add(context);

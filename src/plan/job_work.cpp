@@ -7,7 +7,6 @@
 
 #include "lancet/core/strings.h"
 #include "lancet/editor_parts/automatic_choices.h"
-#include "lancet/editors/registry.h"
 #include "lancet/models/batching.h"
 #include "lancet/plan/job_plan.h"
 #include "lancet/quant/quantise.h"
@@ -43,9 +42,9 @@ Workload basic_work(const RunOptions& run, const ModelConfig& config) {
   return work;
 }
 
-void add_statistics(const JobConfig& job, const Editor& editor, const ModelConfig& config, Workload& work) {
-  work.statistics_layers = target_layers(editor, config);
-  work.takes_gradients = editor.needs().curvature;
+void add_statistics(const ResolvedJob& job, const ModelConfig& config, Workload& work) {
+  work.statistics_layers = target_layers(*job.editor, config);
+  work.takes_gradients = job.needs.curvature;
   if (!job.statistics || !job.statistics->takes_text()) return;
   work.statistics_tokens = job.statistics->token_budget(config.least_tokens());
   work.document_tokens = std::min(job.statistics->document_tokens, config.max_positions);
@@ -63,7 +62,7 @@ ValueShape training_shape(std::span<const TokenizedRequest> requests) {
   return shape;
 }
 
-void add_schedule(const JobConfig& job, const ModelConfig& config, Workload& work) {
+void add_schedule(const ResolvedJob& job, const ModelConfig& config, Workload& work) {
   work.batch = job.schedule.largest_batch(work.requests);
   work.measured_between = job.schedule.measured_between(work.requests);
   work.history_keys = std::min(history_keys(job, work.requests), 2 * config.largest_keys().size());
@@ -107,28 +106,26 @@ std::string prompt_assumption(const ValueShape& prompt) {
 
 }  // namespace
 
-QuantiseRule quantise_rule(const JobConfig& job, const ModelConfig& config) {
-  return {job.has_editor() ? make_editor(job.editor)->targets(config) : std::vector<WeightId>(),
-          base_quantiser(job.run)};
+QuantiseRule quantise_rule(const ResolvedJob& job, const ModelConfig& config) {
+  return {job.has_editor() ? job.editor->targets(config) : std::vector<WeightId>(), base_quantiser(job.run)};
 }
 
-int64_t history_keys(const JobConfig& job, int64_t n_requests) {
-  return make_editor(job.editor)->needs().history ? n_requests - job.schedule.largest_batch(n_requests) : 0;
+int64_t history_keys(const ResolvedJob& job, int64_t n_requests) {
+  return job.needs.history ? n_requests - job.schedule.largest_batch(n_requests) : 0;
 }
 
-Workload edit_work(const JobConfig& job, const ModelConfig& config, const WorkTexts& texts,
+Workload edit_work(const ResolvedJob& job, const ModelConfig& config, const WorkTexts& texts,
                    std::vector<std::string>& assumptions) {
   Workload work = basic_work(job.run, config);
-  const std::unique_ptr<Editor> made = make_editor(job.editor);
-  const Editor& editor = *made;
+  const Editor& editor = *job.editor;
   work.quantise_rule = quantise_rule(job, config);
   work.edited_layers = target_layers(editor, config);
   std::sort(work.edited_layers.begin(), work.edited_layers.end());
   if (job.output && job.output->format == OutputFormat::kQuantised)
     work.packing = job.output->rounding == OutputRounding::kNearest ? Packing::kPlain : Packing::kByMoments;
-  work.changes = editor.needs().changes;
-  work.solve_matrices = editor.needs().solve_matrices;
-  if (editor.needs().statistics) add_statistics(job, editor, config, work);
+  work.changes = job.needs.changes;
+  work.solve_matrices = job.needs.solve_matrices;
+  if (job.needs.statistics) add_statistics(job, config, work);
   work.requests = texts.n_requests.value_or(static_cast<int64_t>(texts.requests.size()));
   add_schedule(job, config, work);
   const ContextOptions contexts = editor.contexts() != nullptr ? *editor.contexts() : ContextOptions{.generate = 0};
@@ -161,7 +158,7 @@ Workload edit_work(const JobConfig& job, const ModelConfig& config, const WorkTe
                               kAssumedAnswerTokens, " after it"));
   if (templates.empty() && contexts.generate > 0)
     assumptions.push_back(cat("assumed: generated contexts of ", contexts.length + 2, " tokens"));
-  work.backward = editor.needs().backward;
+  work.backward = job.needs.backward;
   if (const ValueOptions* values = editor.values()) {
     work.optimizes_values = work.requests > 0;
     // the layers below are run once; for some sites and families this does not include the edited layer
@@ -234,10 +231,10 @@ Workload united(const Workload& one, const Workload& other) {
   return work;
 }
 
-Workload statistics_work(const JobConfig& job, const ModelConfig& config) {
+Workload statistics_work(const ResolvedJob& job, const ModelConfig& config) {
   Workload work = basic_work(job.run, config);
   work.quantise_rule = quantise_rule(job, config);
-  add_statistics(job, *make_editor(job.editor), config, work);
+  add_statistics(job, config, work);
   return work;
 }
 

@@ -28,9 +28,9 @@ namespace nb = nanobind;
 using Json = nlohmann::json;
 
 /// A complete job must name its editor, as in a job file.
-JobConfig parsed_job(const JobText& text, JobPurpose purpose) {
+ResolvedJob parsed_job(const JobText& text, JobPurpose purpose) {
   const CompletedJob completed = completed_job(text, text.file.empty() ? EditorChoice::kOpen : EditorChoice::kNamed);
-  JobConfig job = parse_job(completed.tree, completed.source.base, completed.source.name, purpose);
+  ResolvedJob job = parse_job(completed.tree, completed.source.base, completed.source.name, purpose);
   job.evaluation.side_effects.task_runner = make_task_runner();
   tell_defaults(completed, job);
   return job;
@@ -40,7 +40,7 @@ JobConfig parsed_job(const JobText& text, JobPurpose purpose) {
 std::string run_edit(Engine& engine, const JobText& text) {
   std::string json;
   run_on_worker(engine, [&] {
-    const JobConfig job = parsed_job(text, JobPurpose::kEdit);
+    const ResolvedJob job = parsed_job(text, JobPurpose::kEdit);
     const EditReport report = run_edit_job(job, alone());
     for (const std::string& warning : report.outcome.warnings) log_warning(warning);
     json = to_json(report, job);
@@ -52,7 +52,7 @@ std::string run_edit(Engine& engine, const JobText& text) {
 std::string run_erase(Engine& engine, const JobText& text) {
   std::string json;
   run_on_worker(engine, [&] {
-    const JobConfig job = parsed_job(text, JobPurpose::kErase);
+    const ResolvedJob job = parsed_job(text, JobPurpose::kErase);
     const EraseReport report = run_erase_job(job);
     for (const std::string& warning : report.edit.outcome.warnings) log_warning(warning);
     json = to_json(report, job);

@@ -6,6 +6,7 @@
 #include "lancet/core/error.h"
 #include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
+#include "lancet/job_setup/parse_job.h"
 #include "lancet/runtime/problem.h"
 #include "last_report.h"
 
@@ -78,11 +79,9 @@ void EditDesk::stop() {
 }
 
 CompletedJob EditDesk::job_for(const std::string& method) const {
-  std::vector<std::string> overrides = options_.overrides;
-  if (!method.empty() && method != default_method_) {
-    std::erase_if(overrides, [](const std::string& one) { return one.starts_with("editor."); });
-    overrides.push_back("editor.method=" + method);
-  }
+  const bool is_other = !method.empty() && method != default_method_;
+  const std::vector<std::string> overrides =
+      is_other ? overrides_for_method(options_.overrides, method) : options_.overrides;
   ConfigTree job = ConfigTree::map();
   job.set("model", ConfigTree::text(options_.model.string()));
   CompletedJob completed =

@@ -7,7 +7,6 @@
 #include "active_edits.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
-#include "lancet/editors/registry.h"
 #include "lancet/export/output_form.h"
 #include "lancet/history/downdated.h"
 #include "lancet/history/edits_taken.h"
@@ -48,12 +47,12 @@ class Session::Impl {
   }
 
   void use(const CompletedJob& completed) {
-    JobConfig job = parse_session(completed);
+    ResolvedJob job = parse_session(completed);
     for (const char* key : {"model", "run"})
       if (section_text(job, key) != section_text(job_, key))
         throw ConfigError(cat(key, ": expected the session's, ", section_text(job_, key), ", got ",
                               section_text(job, key), ": open another session for it"));
-    for (const WeightId id : make_editor(job.editor)->targets(files_->config))
+    for (const WeightId id : job.editor->targets(files_->config))
       if (model_.is_quantised(id))
         throw ConfigError(cat("editor: ", weight_name(files_->config, id), ": expected a weight in full precision, ",
                               "got one that the session keeps packed: open another session by this editor"));
@@ -101,17 +100,7 @@ class Session::Impl {
   }
 
   EditReport edit_facts(std::span<const Fact> facts) {
-    const std::vector<std::string> ids = edits_.new_ids({}, facts.size());
-    std::vector<ConfigTree> records;
-    for (const Fact& fact : facts) {
-      ConfigTree record = ConfigTree::map();
-      record.set("id", ConfigTree::text(ids[records.size()]));
-      record.set("prompt", ConfigTree::text(fact.prompt));
-      if (!fact.subject.empty()) record.set("subject", ConfigTree::text(fact.subject));
-      record.set("target", ConfigTree::text(fact.target));
-      records.push_back(std::move(record));
-    }
-    return edit(parse_requests(ConfigTree::list(std::move(records))));
+    return edit(parse_facts(facts, edits_.new_ids({}, facts.size())));
   }
 
   Evaluation evaluate(std::span<const EditRequest> requests) {
@@ -172,9 +161,8 @@ class Session::Impl {
   void save(const fs::path& target, IfExists policy) {
     const OutputOptions asked{.place = output_place(target)};
     write_output(asked.place, policy, [&](const fs::path& folder) {
-      const std::unique_ptr<Editor> editor = make_editor(job_.editor);
-      const OutputOptions output = resolve_output(asked, *files_, editor->targets(files_->config));
-      make_output_form({output, *files_, *editor, {}})->write(edits_.transaction().entries(), folder);
+      const OutputOptions output = resolve_output(asked, *files_, job_.editor->targets(files_->config));
+      make_output_form({output, *files_, *job_.editor, {}})->write(edits_.transaction().entries(), folder);
       write_edits(*files_, edits_.history(), folder, {});
     });
   }
@@ -191,7 +179,7 @@ class Session::Impl {
     return lancet::export_adapter(job, files_->config, edits_.all_changes());
   }
 
-  const JobConfig& job() const { return job_; }
+  const ResolvedJob& job() const { return job_; }
   const ActiveEdits& standing() const { return edits_; }
   const ModelFiles& files() const { return *files_; }
   const CausalLM& model() const { return model_; }
@@ -230,14 +218,12 @@ class Session::Impl {
   /// What is needed to solve again the batches that lose edits, and those after them.
   struct Solves {
     Solves(Impl& impl, const EditHistory& history)
-        : work(impl, MethodWork::kSolves),
-          editor(make_editor(impl.job_.editor)),
-          state(history.state(editor->make_state())) {}
+        : work(impl, MethodWork::kSolves), editor(*impl.job_.editor), state(history.state(editor.make_state())) {}
 
-    Tensor solve(const SolveAgain& problem) { return solve_without(problem, *editor, *work.context, state); }
+    Tensor solve(const SolveAgain& problem) { return solve_without(problem, editor, *work.context, state); }
 
     MethodAtWork work;
-    std::unique_ptr<Editor> editor;
+    const Editor& editor;
     EditorState state;
   };
 
@@ -263,12 +249,11 @@ class Session::Impl {
 
   /// Runs what the method does after the last batch again, because another batch is the last one now.
   void finish_again() {
-    const std::unique_ptr<Editor> editor = make_editor(job_.editor);
-    if (!editor->needs().finish) return edits_.set_finish({});
+    if (!job_.needs.finish) return edits_.set_finish({});
     const MethodAtWork work(*this, MethodWork::kRestores);
     edits_.put_exact();
     const ChangeCounts before = count_changes(edits_.transaction());
-    editor->finish(*work.context, edits_.transaction());
+    job_.editor->finish(*work.context, edits_.transaction());
     edits_.set_finish(changes_since(before, edits_.transaction()));
     put_back();
   }
@@ -287,7 +272,7 @@ class Session::Impl {
   Reporter& reporter_;
   std::optional<ReporterScope> scope_;  ///< reporter scope while the session is opened
   std::mutex calls_;
-  JobConfig job_;
+  ResolvedJob job_;
   std::shared_ptr<const ModelFiles> files_;
   TextGenerator generator_;
   std::shared_ptr<KeptMatrices> kept_ = std::make_shared<KeptMatrices>();  ///< shared by the solves of all calls

@@ -10,11 +10,11 @@
 namespace lancet {
 
 /// Returns the job of a session. The default of `evaluate` is efficacy. Throws: ConfigError.
-JobConfig parse_session(const CompletedJob& completed);
+ResolvedJob parse_session(const CompletedJob& completed);
 
 /// Returns the work of one edit() of `n_requests`. If the cache may have the job's statistics, this reads the weights
 /// that their keys depend on; cached statistics need no work. Throws: ConfigError if the number of requests is out of
 /// range.
-Workload planned_work(const JobConfig& job, const ModelFiles& files, int64_t n_requests);
+Workload planned_work(const ResolvedJob& job, const ModelFiles& files, int64_t n_requests);
 
 }  // namespace lancet

@@ -32,9 +32,13 @@ std::vector<std::string> chosen(const std::vector<std::string>& known, std::span
   return {asked.begin(), asked.end()};
 }
 
-void set_seed(ConfigTree& job, int64_t seed, const std::string& source) {
-  const std::string path[] = {"run", "seed"};
-  if (set_at(job, path, ConfigTree::number(seed))) throw ConfigError(cat(source, ": run: expected a map"));
+/// Returns the job with another seed, and with all else the same.
+ResolvedJob with_seed(ResolvedJob job, uint64_t seed) {
+  job.run.seed = seed;
+  ConfigTree run = *job.resolved.find(JobSpec::kRun.key);
+  run.set(std::string(RunSpec::kSeed.key), ConfigTree::number(static_cast<int64_t>(seed)));
+  job.resolved.set(std::string(JobSpec::kRun.key), std::move(run));
+  return job;
 }
 
 }  // namespace
@@ -43,7 +47,7 @@ CompareConfig parse_compare_job(const ConfigTree& tree, const std::filesystem::p
                                 std::span<const std::string> labels) {
   CompareConfig config;
   // finds every problem, and gives its place in the whole job
-  JobConfig whole = parse_job(tree, base, source, JobPurpose::kCompare);
+  ResolvedJob whole = parse_job(tree, base, source, JobPurpose::kCompare);
   config.resolved = std::move(whole.resolved);
   config.expected = std::move(whole.expected);
   for (const std::string& label : chosen(labels_of(tree), labels)) {
@@ -51,10 +55,9 @@ CompareConfig parse_compare_job(const ConfigTree& tree, const std::filesystem::p
     job.set("editor", *tree.find("compare")->find(label));
     for (const char* key : {"compare", "seeds"}) job.erase(key);
     ComparedMethod method{.label = label, .jobs = {}};
-    for (int64_t i = 0; i < whole.seeds; ++i) {
-      if (i > 0) set_seed(job, static_cast<int64_t>(whole.run.seed) + i, source);
-      method.jobs.push_back(parse_job(job, base, source, JobPurpose::kEdit));
-    }
+    method.jobs.push_back(parse_job(job, base, source, JobPurpose::kEdit));
+    for (int64_t i = 1; i < whole.seeds; ++i)
+      method.jobs.push_back(with_seed(method.job(), whole.run.seed + static_cast<uint64_t>(i)));
     config.methods.push_back(std::move(method));
   }
   return config;

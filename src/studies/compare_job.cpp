@@ -97,7 +97,7 @@ class CompareRun {
     }
     check_lengths(inputs_->files, inputs_->requests);
     for (const ComparedMethod& method : config_.methods)
-      for (const JobConfig& job : method.jobs) runs_.push_back(std::make_unique<MethodRun>(job, *inputs_, ranks_));
+      for (const ResolvedJob& job : method.jobs) runs_.push_back(std::make_unique<MethodRun>(job, *inputs_, ranks_));
     if (!ranks_.is_root()) return;
     lock_.emplace(first.output->place.folder, kCompareOutput);
     check_folders();  // again: meanwhile another run may have ended, or a killed run's output may have been repaired
@@ -183,7 +183,7 @@ class CompareRun {
 
   /// Runs from the unedited weights, and restores them at the end.
   void run_anew(MethodRun& run, CausalLM& model, const SeedOf& which, MethodResult& result) {
-    const JobConfig& job = which.method.jobs[which.seed];
+    const ResolvedJob& job = which.method.jobs[which.seed];
     const std::string name = run_name(config_, which.method, job.run.seed);
     left_.begin_run();
     run.stopwatch().restart();

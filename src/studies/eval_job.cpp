@@ -149,7 +149,7 @@ Json server_json(const MeasuredServer& server) {
           {"not_measured", std::move(not_measured)}};
 }
 
-StatisticsReport collect_statistics(const JobConfig& job, Communicator& communicator) {
+StatisticsReport collect_statistics(const ResolvedJob& job, Communicator& communicator) {
   std::optional<ModelFiles> files;
   std::optional<JobStatistics> statistics;
   Workload work;
@@ -206,7 +206,7 @@ std::string to_json(const EvalReport& report, const JobConfig& job) {
   return dump_report(json);
 }
 
-StatisticsReport run_statistics_job(const JobConfig& job, Communicator& communicator) {
+StatisticsReport run_statistics_job(const ResolvedJob& job, Communicator& communicator) {
   StatisticsReport report;
   communicator.run_collectively("stats", [&] { report = collect_statistics(job, communicator); });
   return report;

@@ -7,7 +7,6 @@
 #include <optional>
 
 #include "lancet/core/strings.h"
-#include "lancet/editors/registry.h"
 #include "lancet/io/output_folder.h"
 #include "lancet/models/batching.h"
 #include "lancet/outcome/edit_report.h"
@@ -55,7 +54,7 @@ int64_t count_for_a_pass(const EvaluationPlan& plan, int64_t n_requests) {
 }
 
 /// Makes every check that the whole job makes before it reads weights.
-WholeJob look_at(const JobConfig& job, const Communicator& communicator) {
+WholeJob look_at(const ResolvedJob& job, const Communicator& communicator) {
   if (communicator.is_root()) check_output(job);
   const ModelFiles files = open_model(job.model, job.ignore_config_keys);
   WholeJob whole;
@@ -63,8 +62,7 @@ WholeJob look_at(const JobConfig& job, const Communicator& communicator) {
   if (communicator.is_root()) warn_of_skipped(file.skipped);
   whole.requests = std::move(file.requests);
   check_lengths(files, whole.requests);
-  const std::unique_ptr<Editor> editor = make_editor(job.editor);
-  check_requests(files, whole.requests, *editor);
+  check_requests(files, whole.requests, *job.editor);
   const EvaluationPlan plan(*files.tokenizer, whole.requests, job.evaluation, files.config.max_positions);
   const auto n_requests = static_cast<int64_t>(whole.requests.size());
   whole.n_batches = job.schedule.n_batches(n_requests);
@@ -74,7 +72,7 @@ WholeJob look_at(const JobConfig& job, const Communicator& communicator) {
   for (const int64_t index : batches.front()) whole.first_batch.push_back(whole.requests[static_cast<size_t>(index)]);
   whole.n_evaluated = count_for_a_pass(plan, n_requests);
   whole.key_bytes = 8 * files.config.largest_keys().size();
-  whole.needs_statistics = editor->needs().statistics;
+  whole.needs_statistics = job.needs.statistics;
   if (!whole.needs_statistics || !communicator.is_root()) return whole;
   const JobStatistics statistics(job, files, communicator);
   whole.is_cached = statistics.is_cached(files.checkpoint);
@@ -234,7 +232,7 @@ double RehearsalReport::estimate_s() const {
   return total;
 }
 
-RehearsalReport rehearse_edit_job(JobConfig job, Communicator& communicator) {
+RehearsalReport rehearse_edit_job(ResolvedJob job, Communicator& communicator) {
   WholeJob whole;
   EditMeasurements measured;
   std::optional<Scratch> beside_output, beside_cache;
@@ -250,9 +248,8 @@ RehearsalReport rehearse_edit_job(JobConfig job, Communicator& communicator) {
   make_small(job, whole);
   job.output->place.folder = root_path(beside_output, communicator) / "out";
   if (whole.needs_statistics && !whole.is_cached) job.statistics->cache = root_path(beside_cache, communicator);
-  const auto editor =
-      std::make_shared<const RehearsedEditor>(make_editor(job.editor), whole.first_batch, kEdited, measured);
-  const EditReport run = run_edit_job(job, communicator, editor);
+  job.editor = std::make_shared<const RehearsedEditor>(job.editor, whole.first_batch, kEdited, measured);
+  const EditReport run = run_edit_job(job, communicator);
   job.accept = accept;
   report.devices = run.devices;
   report.model_dtype = run.model_dtype;

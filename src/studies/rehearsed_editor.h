@@ -32,7 +32,7 @@ class RehearsedEditor final : public Editor {
  public:
   /// `all`: the job's requests. They and `measured` must outlive this object. edit() gets some of the requests, edits
   /// the first `n_edited`, and reports empty outcomes for the others.
-  RehearsedEditor(std::unique_ptr<Editor> editor, const std::vector<EditRequest>& all, int64_t n_edited,
+  RehearsedEditor(std::shared_ptr<const Editor> editor, const std::vector<EditRequest>& all, int64_t n_edited,
                   EditMeasurements& measured)
       : editor_(std::move(editor)), all_(all), n_edited_(n_edited), measured_(measured) {}
 
@@ -48,7 +48,7 @@ class RehearsedEditor final : public Editor {
   void finish(const EditContext& context, WeightTransaction& transaction) const override;
 
  private:
-  std::unique_ptr<Editor> editor_;
+  std::shared_ptr<const Editor> editor_;
   const std::vector<EditRequest>& all_;
   int64_t n_edited_;
   EditMeasurements& measured_;

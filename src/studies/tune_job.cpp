@@ -11,7 +11,6 @@
 #include "lancet/core/reporter.h"
 #include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
-#include "lancet/editors/registry.h"
 #include "lancet/export/output_form.h"
 #include "lancet/outcome/edit_verdicts.h"
 #include "lancet/outcome/report_json.h"
@@ -25,15 +24,12 @@ namespace lancet {
 namespace {
 
 /// Returns the job of a trial: the job to tune, with the trial's editor.
-JobConfig job_of(const JobConfig& tuned, const Trial& trial) {
+ResolvedJob job_of(const JobConfig& tuned, const Trial& trial) {
   JobConfig job;
   job.model = tuned.model;
-  job.method = tuned.method;
   job.statistics = tuned.statistics;
   job.run = tuned.run;
-  const ConfigTree editor = editor_of(trial, tuned.editor);
-  set_editor(job, editor, cat("tune.search: ", choice_text(trial)));
-  return job;
+  return with_editor(std::move(job), editor_of(trial, tuned.editor_options), cat("tune.search: ", choice_text(trial)));
 }
 
 std::vector<EditRequest> first(const std::vector<EditRequest>& requests, int64_t count) {
@@ -78,12 +74,12 @@ std::vector<std::pair<std::string, double>> from_text(const std::string& text) {
 /// A trial and what belongs to it.
 struct Candidate {
   Trial trial;
-  std::unique_ptr<JobConfig> job;  ///< allocated separately, because the statistics refer to it
+  std::unique_ptr<ResolvedJob> job;  ///< allocated separately, because the statistics refer to it
 };
 
 class TuneRun {
  public:
-  TuneRun(const JobConfig& job, KeptRuns kept)
+  TuneRun(const ResolvedJob& job, KeptRuns kept)
       : job_(job), options_(*job.tune), objective_(options_.objective), finished_(std::move(kept)) {}
 
   TuneReport run() {
@@ -110,15 +106,15 @@ class TuneRun {
     warn_of_texts(file.requests);
     check_lengths(*files_, file.requests);
     requests_ = options_.takes_half ? first_half(file.requests) : std::move(file.requests);
-    const ConfigTree& editor = job_.editor;
+    const ConfigTree& editor = job_.editor_options;
     const ModelConfig& config = files_->config;
-    const std::vector<SearchAxis> axes =
-        options_.search.empty() ? default_search(editor, make_editor(editor)->targets(config), config.n_layers)
-                                : options_.search;
+    const std::vector<SearchAxis> axes = options_.search.empty()
+                                             ? default_search(editor, job_.editor->targets(config), config.n_layers)
+                                             : options_.search;
     for (Trial& trial : draw_trials(editor, axes, options_.trials, job_.run.seed)) {
-      JobConfig job = job_of(job_, trial);
-      check_requests(*files_, requests_, *make_editor(job.editor));
-      candidates_.push_back({std::move(trial), std::make_unique<JobConfig>(std::move(job))});
+      ResolvedJob job = job_of(job_, trial);
+      check_requests(*files_, requests_, *job.editor);
+      candidates_.push_back({std::move(trial), std::make_unique<ResolvedJob>(std::move(job))});
     }
     if (candidates_.size() < 2)
       throw ConfigError("tune.search: there is nothing to choose from: name keys of editor with several values");
@@ -150,8 +146,8 @@ class TuneRun {
   std::vector<int64_t> all_layers() const {
     std::set<int64_t> layers;
     for (const Candidate& candidate : candidates_)
-      if (const std::unique_ptr<Editor> editor = make_editor(candidate.job->editor); editor->needs().statistics)
-        for (const int64_t layer : target_layers(*editor, files_->config)) layers.insert(layer);
+      if (candidate.job->needs.statistics)
+        for (const int64_t layer : target_layers(*candidate.job->editor, files_->config)) layers.insert(layer);
     return {layers.begin(), layers.end()};
   }
 
@@ -208,7 +204,7 @@ class TuneRun {
   /// Returns the key of one trial in one round.
   std::string key_of(const JobConfig& trial, std::span<const EditRequest> requests) const {
     ConfigTree job = job_.resolved;
-    job.set("editor", trial.editor);
+    job.set("editor", trial.editor_options);
     StudySetting setting{.weights = content_hash_,
                          .config_json = files_->checkpoint.config_text(),
                          .computed_on = computed_on_,
@@ -226,33 +222,30 @@ class TuneRun {
   }
 
   /// Runs one trial. Afterwards the model has its earlier weights again, also after an error.
-  TrialScore run_trial(CausalLM& model, const JobConfig& job, const std::vector<EditRequest>& requests,
+  TrialScore run_trial(CausalLM& model, const ResolvedJob& job, const std::vector<EditRequest>& requests,
                        const EvaluationPlan& plan) {
     const LayerStatistics algebra = algebra_of(model, job);
     WeightTransaction transaction(model, [&](WeightId id) { return stored_weight(*files_, model, id); });
     const EditContext context(model, *files_->tokenizer, contexts_of(model, job), algebra,
                               {ranks_, nullptr, job.run.step_launch, job.run.seed});
-    const std::unique_ptr<Editor> editor = make_editor(job.editor);
-    EditorState state = editor->make_state();
-    editor->edit(context, requests, state, transaction);
-    editor->finish(context, transaction);
+    EditorState state = job.editor->make_state();
+    job.editor->edit(context, requests, state, transaction);
+    job.editor->finish(context, transaction);
     transaction.round_as_written();
     return score(plan.run(model, "evaluate", ranks_));
   }
 
   /// Returns what the moments of entities depend on: their weight, and the message around the names.
-  static std::pair<double, std::string> entities_of(const Editor& editor) {
-    const double weight = editor.needs().entity_weight;
-    return {weight, weight > 0 && editor.contexts() != nullptr ? editor.contexts()->chat : ""};
+  static std::pair<double, std::string> entities_of(const ResolvedJob& job) {
+    const double weight = job.needs.entity_weight;
+    return {weight, weight > 0 && job.editor->contexts() != nullptr ? job.editor->contexts()->chat : ""};
   }
 
   /// Prepares statistics. Trials with the same layers, null space and entities share them.
-  LayerStatistics algebra_of(const CausalLM& model, const JobConfig& job) {
-    const std::unique_ptr<Editor> editor = make_editor(job.editor);
-    const EditorNeeds needs = editor->needs();
-    if (!needs.statistics) return {};
-    std::unique_ptr<JobStatistics>& statistics =
-        statistics_[{needs.null_space, needs.curvature, entities_of(*editor), target_layers(*editor, files_->config)}];
+  LayerStatistics algebra_of(const CausalLM& model, const ResolvedJob& job) {
+    if (!job.needs.statistics) return {};
+    std::unique_ptr<JobStatistics>& statistics = statistics_[{
+        job.needs.null_space, job.needs.curvature, entities_of(job), target_layers(*job.editor, files_->config)}];
     if (!statistics) {
       auto made = std::make_unique<JobStatistics>(job, *files_, ranks_, corpus_);
       made->keep_in(kept_);
@@ -263,9 +256,8 @@ class TuneRun {
   }
 
   /// Returns the contexts. Generated ones depend only on the unedited model, the seed and their options.
-  std::vector<std::string> contexts_of(const CausalLM& model, const JobConfig& job) {
-    const std::unique_ptr<Editor> editor = make_editor(job.editor);
-    const ContextOptions* options = editor->contexts();
+  std::vector<std::string> contexts_of(const CausalLM& model, const ResolvedJob& job) {
+    const ContextOptions* options = job.editor->contexts();
     if (options == nullptr) return {};
     if (!options->templates.empty()) return options->templates;
     std::vector<std::string>& made =
@@ -314,12 +306,12 @@ class TuneRun {
     report.facts = facts_of(files_->config);
     report.before = before_;
     report.objective = objective_;
-    report.editor = candidates_[0].job->editor;
+    report.editor = candidates_[0].job->editor_options;
     for (Candidate& candidate : candidates_) report.trials.push_back(std::move(candidate.trial));
     return report;
   }
 
-  const JobConfig& job_;
+  const ResolvedJob& job_;
   const TuneOptions& options_;
   std::vector<std::string> objective_;
   SingleProcess ranks_;
@@ -343,7 +335,7 @@ class TuneRun {
 
 }  // namespace
 
-TuneReport run_tune_job(const JobConfig& job, KeptRuns kept) { return TuneRun(job, std::move(kept)).run(); }
+TuneReport run_tune_job(const ResolvedJob& job, KeptRuns kept) { return TuneRun(job, std::move(kept)).run(); }
 
 std::string choice_text(const Trial& trial) {
   if (trial.choice.empty()) return "as the job says";

@@ -525,6 +525,45 @@ def test_device_rows_are_exact_and_in_use():
     assert len(list(device_problems([file], {("src/io/b.cpp", "kCPU")}))) == 3
 
 
+# ---- Editors -------------------------------------------------------------------------------------------------------------------
+
+# where an `editor:` becomes an editor
+MAKES_EDITORS = {"editors/registry.cpp", "include/lancet/editors/registry.h", "src/job_setup/resolved_job.cpp"}
+
+
+def made_editor_problems(sources):
+    """Each job is read once: whoever needs its editor takes the job with it."""
+    for file in sources:
+        if file.is_test or str(file.path) in MAKES_EDITORS:
+            continue
+        for match in re.finditer(r"\bmake_editor\b", file.without_comments):
+            yield f"{file.path}:{file.line_of(match.start())}: makes an editor: take a ResolvedJob, or resolve_editor()"
+
+
+def changing_editor_problems(sources):
+    """All runs of a job share its editor. What a method keeps for the next batch belongs to the run: EditContext::kept()."""
+    for file in sources:
+        if file.folder not in ("editors", "editor_parts"):
+            continue
+        for match in re.finditer(r"\bmutable\b", file.without_comments):
+            yield f"{file.path}:{file.line_of(match.start())}: an editor that changes"
+
+
+def test_editors_are_made_in_one_place(sources):
+    report(list(made_editor_problems(sources)))
+
+
+def test_editors_do_not_change(sources):
+    report(list(changing_editor_problems(sources)))
+
+
+def test_editors_finds():
+    made = [source("src/plan/a.cpp", "int a;\nauto editor = make_editor(section);\n"), source("src/job_setup/resolved_job.cpp", "make_editor(section);\n")]
+    assert [problem.split(": ")[0] for problem in made_editor_problems(made)] == ["src/plan/a.cpp:2"]
+    changing = [source("editors/a.cpp", "mutable int kept_;\n"), source("src/plan/a.cpp", "mutable int kept_;\n")]
+    assert [problem.split(": ")[0] for problem in changing_editor_problems(changing)] == ["editors/a.cpp:1"]
+
+
 # ---- Format --------------------------------------------------------------------------------------------------------------------
 
 CLANG_FORMAT_VERSION = "14."

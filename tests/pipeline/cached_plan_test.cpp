@@ -20,7 +20,7 @@ class CachedPlans : public testing::Sessions {
 
   /// Less than the job takes with its pass over text, and enough without.
   std::string too_little(const std::string& overrides) const {
-    const JobConfig planned = job("unused", kPlain, overrides);
+    const ResolvedJob planned = job("unused", kPlain, overrides);
     const std::vector<EditRequest> requests = testing::some_requests(8);
     const EvaluationPlan questions(*tiny_.tokenizer, requests, planned.evaluation, tiny_.config.max_positions);
     std::vector<std::string> assumptions;
@@ -49,7 +49,7 @@ TEST_F(CachedPlans, AreTheSameOnEveryRankThoughRootHasTheCache) {
   const std::string little = too_little("");
   edit("alone", "", kPlain);
   testing::run_ranks(2, [&](Communicator& ranks) {
-    JobConfig shared = job("ranks", kPlain, little);
+    ResolvedJob shared = job("ranks", kPlain, little);
     if (!ranks.is_root()) shared.statistics->cache = folder_ / "elsewhere";
     run_edit_job(shared, ranks);
   });
@@ -61,7 +61,7 @@ TEST_F(CachedPlans, OfSessionsCountNothingForWhatIsThere) {
   constexpr const char* kMuchText = "statistics.tokens=100000";  // of which a pass takes more than the questions
   CompletedJob session = completed(kPlain);
   apply_override(session.tree, kMuchText);
-  const JobConfig planned = parse_job(session.tree, session.source.base, session.source.name, JobPurpose::kSession);
+  const ResolvedJob planned = parse_job(session.tree, session.source.base, session.source.name, JobPurpose::kSession);
   std::vector<std::string> assumptions;
   const Workload work = edit_work(planned, tiny_.config, {.n_requests = kRequests}, assumptions);
   const int64_t with = bytes_of(work), without = bytes_of(without_text(work));

@@ -9,6 +9,7 @@
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/job_setup/parse_job.h"
+#include "lancet/pipeline/edit_job.h"
 #include "lancet/studies/compare_job.h"
 #include "support/edit_setup.h"
 #include "support/thread_ranks.h"

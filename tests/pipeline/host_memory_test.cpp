@@ -32,9 +32,8 @@ class PlannedOnHost : public ::testing::TestWithParam<at::ScalarType> {
   void TearDown() override { at::set_num_threads(before_); }
 
   JobPlan plan() const {
-    JobConfig job;
-    job.editor =
-        parse_config("{method: memit, layers: [1], values: {steps: 2, lr: 0.1, batch: 2}, contexts: ['{}']}", "test");
+    ResolvedJob job = testing::job_with_editor(
+        "{method: memit, layers: [1], values: {steps: 2, lr: 0.1, batch: 2}, contexts: ['{}']}");
     job.run.dtype = to_dtype(GetParam());
     job.run.threads = kThreads;
     std::vector<std::string> assumptions;

@@ -40,7 +40,7 @@ JobRun run_job(const TinyModel& tiny, const std::string& devices, const std::str
           "contexts: {generate: 2, length: 6}}\n", "statistics: {corpus: corpus.txt, tokens: 600, cache: cache, ",
           "save_every_s: 0}\noutput: {dir: out}\nevaluate: [efficacy, generation]\n",
           "run: {dtype: f64, devices: ", devices, more, "}\n");
-  const JobConfig job = parse_job(parse_config(yaml, "test"), folder.path(), "test", JobPurpose::kEdit);
+  const ResolvedJob job = parse_job(parse_config(yaml, "test"), folder.path(), "test", JobPurpose::kEdit);
   JobRun run{run_edit_job(job, alone()), {}};
   const Checkpoint edited = Checkpoint::open(folder / "out");
   for (const std::string& name : edited.tensor_names()) run.weights[name] = to_tensor(edited.view(name)).clone();

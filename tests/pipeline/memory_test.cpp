@@ -3,7 +3,6 @@
 #include <torch/types.h>
 
 #include "lancet/core/strings.h"
-#include "lancet/editors/registry.h"
 #include "lancet/eval/evaluate.h"
 #include "lancet/plan/job_plan.h"
 #include "lancet/statistics/derived_store.h"
@@ -107,8 +106,7 @@ class PlannedJob {
   }
 
   JobPlan plan() const {
-    JobConfig job;
-    job.editor = parse_config(editor_text(0), "test");
+    ResolvedJob job = testing::job_with_editor(editor_text(0));
     job.run.dtype = to_dtype(case_.dtype);
     if (case_.quantised) job.run.quantise_base = quantiser_name(*case_.quantised);
     job.run.solve_on = case_.solve_on;
@@ -241,8 +239,7 @@ TEST_P(PlannedTraining, BoundsWhatTheDevicesHold) {
     for (const int devices : {1, 3}) {
       const TinyModel tiny({.n_layers = 8, .d_model = 64, .d_ffn = 192});
       const std::vector<EditRequest> requests = testing::some_requests(6);
-      JobConfig job;
-      job.editor = parse_config(editor, "test");
+      ResolvedJob job = testing::job_with_editor(editor);
       job.run.dtype = DType::kF32;
       job.run.solve_on = GetParam();
       std::vector<std::string> assumptions;
@@ -254,12 +251,11 @@ TEST_P(PlannedTraining, BoundsWhatTheDevicesHold) {
       CausalLM model = CausalLM::load(tiny.checkpoint, tiny.config, plan.placement);
       const std::vector<int64_t> peaks = peaks_of(devices, [&] {
         WeightTransaction transaction(model);
-        const std::unique_ptr<Editor> method = make_editor(job.editor);
-        EditorState state = method->make_state();
+        EditorState state = job.editor->make_state();
         const auto factor = [&](int64_t layer) {
           return torch::eye(192, torch::kDouble).to(model.placement().solve_device(layer));
         };
-        method->edit({model, *tiny.tokenizer, {"{}"}, {.factor = factor}, {alone()}}, requests, state, transaction);
+        job.editor->edit({model, *tiny.tokenizer, {"{}"}, {.factor = factor}, {alone()}}, requests, state, transaction);
       });
       for (size_t i = 0; i < peaks.size(); ++i) {
         const StageEstimate& stage = plan.stages[i];

@@ -42,7 +42,7 @@ class RankJobs : public ::testing::Test {
     testing::write_corpus(folder_.path(), 3000);
   }
 
-  JobConfig job(const std::string& run, const std::string& overrides = "") const {
+  ResolvedJob job(const std::string& run, const std::string& overrides = "") const {
     const std::string text = cat(
         "{model: ", tiny_.folder.path().string(),
         ", requests: {path: requests.jsonl}, editor: {method: memit, layers: ",
@@ -162,7 +162,7 @@ TEST_F(RankJobs, MeasureTheSameWithoutEditing) {
 TEST_F(RankJobs, PutStatisticsIntoRootsCacheAlone) {
   run_ranks(2, [&](Communicator& communicator) {
     const bool is_root = communicator.is_root();
-    const JobConfig own = job("stats");
+    const ResolvedJob own = job("stats");
     const StatisticsReport report = run_statistics_job(own, communicator);
     EXPECT_EQ(report.layers.size(), is_root ? 2u : 0u);
     for (const LayerStatisticsReport& layer : report.layers) EXPECT_TRUE(fs::exists(layer.factor_file));

@@ -47,7 +47,7 @@ class StreamJobs : public ::testing::Test {
   }
 
   /// `overrides`: separated by blanks.
-  JobConfig job(const std::string& output, const std::string& editor, const std::string& overrides) const {
+  ResolvedJob job(const std::string& output, const std::string& editor, const std::string& overrides) const {
     const std::string text =
         cat("{model: ", tiny_.folder.path().string(), ", requests: {path: requests.jsonl}, editor: ", editor,
             ", statistics: {corpus: corpus.txt, tokens: 3000, cache: cache, ridge: 1e-3}, evaluate: [efficacy], ",

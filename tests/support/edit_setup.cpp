@@ -33,6 +33,8 @@ std::unique_ptr<Editor> editor_from(const std::string& yaml) {
   return editor;
 }
 
+ResolvedJob job_with_editor(const std::string& yaml) { return with_editor({}, parse_config(yaml, "test"), "test"); }
+
 std::filesystem::path write_corpus(const std::filesystem::path& folder, int64_t lines) {
   std::string text;
   for (int64_t i = 0; i < lines; ++i)

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "lancet/editors/registry.h"
+#include "lancet/job_setup/resolved_job.h"
 #include "lancet/requests/request.h"
 #include "lancet/statistics/covariance.h"
 
@@ -17,6 +18,9 @@ std::vector<EditRequest> some_requests(int64_t count);
 
 /// An editor from the YAML of its `editor:` section. Throws: ConfigError on any problem.
 std::unique_ptr<Editor> editor_from(const std::string& yaml);
+
+/// A job that has only an editor, from the YAML of its `editor:` section.
+ResolvedJob job_with_editor(const std::string& yaml);
 
 /// A corpus file of `lines` sentences in `folder`.
 std::filesystem::path write_corpus(const std::filesystem::path& folder, int64_t lines);

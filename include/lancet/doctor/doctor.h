@@ -7,7 +7,7 @@
 
 #include "lancet/core/error.h"
 #include "lancet/doctor/machine_facts.h"
-#include "lancet/job/job_config.h"
+#include "lancet/job_setup/resolved_job.h"
 
 namespace lancet {
 
@@ -39,7 +39,7 @@ std::vector<Finding> diagnose_folders(const std::vector<FolderFacts>& folders);
 
 /// Judges a job on this machine: model, tokenizer, requests, devices, files to read. Reads no weights. Adds the folders
 /// that the job writes to to `facts`, for diagnose(). An error that is thrown becomes a problem in the result.
-std::vector<Finding> diagnose_job(const JobConfig& job, MachineFacts& facts);
+std::vector<Finding> diagnose_job(const ResolvedJob& job, MachineFacts& facts);
 
 /// Returns the worst state of all findings; kOk if there are none.
 FindingState overall_state(const std::vector<Finding>& findings);

@@ -15,6 +15,8 @@
 #include "lancet/deltas/weight_update.h"
 #include "lancet/editing/contexts.h"
 #include "lancet/editing/edit_outcome.h"
+#include "lancet/editing/editor_needs.h"
+#include "lancet/editing/kept_results.h"
 #include "lancet/editing/request_states.h"
 #include "lancet/editing/solvers.h"
 #include "lancet/requests/prepared_request.h"
@@ -24,32 +26,6 @@
 #include "lancet/training/values.h"
 
 namespace lancet {
-
-/// The needs of a method's backward passes, which run through the layers from its lowest target on.
-struct BackwardNeeds {
-  int64_t batch = 1;  ///< requests of one pass
-  /// Trains each weight's whole change with Adam; else uses the tokens' inputs and gradients.
-  bool trains_dense = true;
-  bool projects = false;  ///< projects gradients with two bases of each weight
-  bool whitens = false;   ///< multiplies gradients of down projections by a matrix [d_ffn, d_ffn]
-};
-
-/// What a method needs from its requests and from the job.
-struct EditorNeeds {
-  bool subject = true;      ///< requests must name their subject
-  bool old_answer = false;  ///< requests must have target_true
-  bool statistics = true;   ///< the job must have `statistics:`
-  /// EditContext::null_space by this rule is used instead of covariance_factor.
-  std::optional<NullSpaceRule> null_space = {};
-  bool curvature = false;  ///< EditContext::curvature is used instead of covariance_factor
-  /// The weight of the keys of other subjects in the covariance (MixedMoments); 0: the covariance is of text alone.
-  double entity_weight = 0;
-  std::optional<BackwardNeeds> backward = {};
-  bool history = false;        ///< keys of earlier batches are part of every solve
-  int64_t changes = 1;         ///< most changes of each weight by one batch; each change has a column for every request
-  bool finish = false;         ///< Editor::finish() changes weights
-  int64_t solve_matrices = 0;  ///< matrices [d_ffn, d_ffn] in f64 that a solve makes from C's factor
-};
 
 /// The statistics of a layer that the job provides, each on the layer's solve device.
 struct LayerStatistics {
@@ -140,6 +116,13 @@ class EditContext {
   /// Moves a tensor from one layer's device to another layer's solve device.
   Tensor to_solve_device(const Tensor& tensor, int64_t layer) const;
 
+  /// Returns what the editor keeps under this type while this context or a copy of it exists; at first the type's
+  /// default. An editor itself keeps nothing: other runs of the job use it too.
+  template <typename Kept>
+  Kept& kept() const {
+    return kept_->of_type<Kept>();
+  }
+
  private:
   friend RequestStates;
 
@@ -151,6 +134,7 @@ class EditContext {
 
   LayerStatistics algebra_;
   WorkContext work_;
+  std::shared_ptr<KeptResults> kept_ = std::make_shared<KeptResults>();
   std::vector<SolvedSystem>* systems_ = nullptr;
   mutable bool is_solving_ = false;
 };
@@ -168,6 +152,7 @@ struct GivenSolution {
   Tensor inverse_gram_NN = {};  ///< SolvedSystem::inverse_gram_NN
 };
 
+/// A method with its options. Nothing in it changes once it is made, so all runs of a job share one.
 class Editor {
  public:
   virtual ~Editor() = default;

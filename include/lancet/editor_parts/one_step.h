@@ -75,7 +75,8 @@ class OneStepEditor : public Editor {
   /// Adds the rows of one backward pass to the state.
   virtual void note(EditorState& state, const TokenGradients& tokens) const = 0;
   /// Returns Xn and Gn for the rows of one projection. Runs on root alone.
-  virtual TokenGradients normalise(EditorState& state, const TokenGradients& tokens) const = 0;
+  virtual TokenGradients normalise(const EditContext& context, EditorState& state,
+                                   const TokenGradients& tokens) const = 0;
 
  private:
   OneStepOptions options_;

@@ -6,7 +6,6 @@
 #include <string_view>
 
 #include "lancet/core/config_section.h"
-#include "lancet/core/config_tree.h"
 #include "lancet/editing/editor.h"
 
 namespace lancet {
@@ -22,7 +21,5 @@ std::span<const EditorRow> editor_table();
 
 /// Makes the editor that `editor.method` names; null after a problem (unknown method). Calls finish() on the section.
 std::unique_ptr<Editor> make_editor(ConfigSection& editor);
-/// Makes the editor of an `editor:` map outside a job file. Throws: ConfigError with every problem.
-std::unique_ptr<Editor> make_editor(const ConfigTree& editor);
 
 }  // namespace lancet

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "lancet/erasure/audit.h"
-#include "lancet/job/job_config.h"
+#include "lancet/job_setup/resolved_job.h"
 #include "lancet/outcome/edit_report.h"
 
 namespace lancet {
@@ -28,7 +28,7 @@ std::filesystem::path audit_folder(const JobConfig& job);
 
 /// Runs the job in one process. Each of the two folders appears complete or not at all, the audit's first. Throws: as
 /// run_edit_job(); ConfigError also for a fact without a neutral answer.
-EraseReport run_erase_job(const JobConfig& job);
+EraseReport run_erase_job(const ResolvedJob& job);
 
 /// Returns the text of audit.json. Schema: docs/erase.md.
 std::string to_json(const EraseReport& report, const JobConfig& job);

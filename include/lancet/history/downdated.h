@@ -5,7 +5,7 @@
 
 #include "lancet/edit_history/downdate.h"
 #include "lancet/editing/editor.h"
-#include "lancet/job/job_config.h"
+#include "lancet/job_setup/resolved_job.h"
 #include "lancet/runtime/communicator.h"
 
 namespace lancet {
@@ -22,6 +22,6 @@ Tensor solve_without(const SolveAgain& problem, const Editor& editor, const Edit
 
 /// Collective. Does the same for the history of `source`. If later batches were solved with the keys of these edits as
 /// their history, loads the model of `job` and makes the statistics. Throws: also as with_statistics().
-EditHistory downdated(HistorySource& source, UndoEntry& entry, const JobConfig& job, Communicator& communicator);
+EditHistory downdated(HistorySource& source, UndoEntry& entry, const ResolvedJob& job, Communicator& communicator);
 
 }  // namespace lancet

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -126,8 +127,8 @@ struct JobConfig {
   std::filesystem::path model;
   std::vector<std::string> ignore_config_keys;
   RequestSource requests;
-  ConfigTree editor;   ///< the method's options, checked: make_editor() takes them; kNull where none is needed
-  std::string method;  ///< empty where none is needed
+  ConfigTree editor_options;  ///< the method's, with every default filled in; kNull where none is needed
+  std::string method;         ///< empty where none is needed
   std::optional<StatisticsOptions> statistics;
   ScheduleOptions schedule;
   std::optional<std::filesystem::path> continue_from;  ///< the output of an earlier job on the same base model
@@ -141,12 +142,19 @@ struct JobConfig {
   RunOptions run;
   ConfigTree resolved;  ///< the job with every default filled in and every path absolute; runs as it is
 
-  bool has_editor() const { return editor.kind != ConfigTree::Kind::kNull; }
+  bool has_editor() const { return editor_options.kind != ConfigTree::Kind::kNull; }
+};
+
+/// A job that was read.
+struct ParsedJob {
+  JobConfig config = {};
+  std::shared_ptr<const Editor> editor =
+      {};  ///< what JobTables::read_editor made of `editor:`; null where there is none
 };
 
 /// `base`: the folder that relative paths are taken from. `tables`: of this program: job_tables().
 /// Throws: ConfigError with every problem of the document.
-JobConfig parse_job(const ConfigTree& tree, const std::filesystem::path& base, const std::string& source,
+ParsedJob parse_job(const ConfigTree& tree, const std::filesystem::path& base, const std::string& source,
                     JobPurpose purpose, const JobTables& tables);
 
 /// run: as RunOptions reads it from a section of its own.

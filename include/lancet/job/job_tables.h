@@ -1,6 +1,7 @@
 // What a job names that rooms above this one have: methods with their options, protocols with their metrics.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -10,6 +11,8 @@
 
 namespace lancet {
 
+class Editor;  // of a room above: a job hands it on without a look inside
+
 /// What a method asks of its job.
 struct MethodNeeds {
   bool statistics = false;  ///< the job must have `statistics:`
@@ -17,6 +20,12 @@ struct MethodNeeds {
   bool curvature = false;   ///< they are moments of keys and of gradients
   bool values = false;      ///< it optimises values
   bool entities = false;    ///< the moments of other subjects are part of its statistics
+};
+
+/// An `editor:` that was read.
+struct ReadEditor {
+  MethodNeeds needs = {};
+  std::shared_ptr<const Editor> editor = {};
 };
 
 /// A protocol that `evaluate:` may name.
@@ -28,7 +37,7 @@ struct ProtocolNames {
 
 struct JobTables {
   /// Reads an `editor:` and finishes it, problems going to the section; nullopt: it names no method.
-  std::optional<MethodNeeds> (*read_editor)(ConfigSection& editor) = nullptr;
+  std::optional<ReadEditor> (*read_editor)(ConfigSection& editor) = nullptr;
   std::vector<ProtocolNames> protocols = {};
 
   /// The protocol that measures a metric; null when none does.

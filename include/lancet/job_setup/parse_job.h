@@ -4,20 +4,22 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "lancet/core/config_tree.h"
-#include "lancet/job/job_config.h"
 #include "lancet/job/job_tables.h"
 #include "lancet/job_setup/presets.h"
+#include "lancet/job_setup/resolved_job.h"
 
 namespace lancet {
 
 /// Returns the tables of editors/registry.h and eval/protocol.h.
 const JobTables& job_tables();
 
-/// Calls parse_job() with these tables.
-JobConfig parse_job(const ConfigTree& tree, const std::filesystem::path& base, const std::string& source,
-                    JobPurpose purpose);
+/// Parses a job with these tables. Throws: ConfigError with every problem of the document.
+ResolvedJob parse_job(const ConfigTree& tree, const std::filesystem::path& base, const std::string& source,
+                      JobPurpose purpose);
 
 // Fills in what a job leaves open: sections of the model's lancet.yaml, presets, a method and its automatic options;
 // and applies overrides for one run.
@@ -52,7 +54,10 @@ enum class EditorChoice {
 CompletedJob complete_job(ConfigTree tree, JobSource source, std::span<const std::string> overrides,
                           EditorChoice choice, std::span<const std::string> compared = {});
 
+/// Returns the overrides for a run with another method: those of the editor are the first method's, and are left out.
+std::vector<std::string> overrides_for_method(std::span<const std::string> overrides, std::string_view method);
+
 /// Logs what was chosen for the job (log_line). `job` must be parsed from `completed`.
-void tell_defaults(const CompletedJob& completed, const JobConfig& job);
+void tell_defaults(const CompletedJob& completed, const ResolvedJob& job);
 
 }  // namespace lancet

@@ -11,7 +11,7 @@
 #include "lancet/editing/edit_outcome.h"
 #include "lancet/eval/evaluate.h"
 #include "lancet/io/output_folder.h"
-#include "lancet/job/job_config.h"
+#include "lancet/job_setup/resolved_job.h"
 #include "lancet/journal/journal.h"
 #include "lancet/outcome/batch_report.h"
 #include "lancet/outcome/edit_verdicts.h"
@@ -74,7 +74,7 @@ struct EditReport {
 };
 
 /// Returns the text of report.json. Schema: docs/report.md.
-std::string to_json(const EditReport& report, const JobConfig& job);
+std::string to_json(const EditReport& report, const ResolvedJob& job);
 
 // A report as files: the JSON, the resolved job, and pages and tables for people.
 
@@ -82,7 +82,7 @@ inline constexpr OutputKind kEditOutput{"edit"};
 inline constexpr const char* kReportFile = "report.json";
 
 /// Returns the run in the form in which `lancet report` later finds it in the folder.
-RunDocument run_document(const EditReport& report, const JobConfig& job, std::string label);
+RunDocument run_document(const EditReport& report, const ResolvedJob& job, std::string label);
 
 /// Writes report.json, job.yaml, report.html, metrics.csv and requests.csv. Throws: CheckpointError when the disk
 /// refuses.

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "lancet/job/job_config.h"
+#include "lancet/job_setup/resolved_job.h"
 #include "lancet/models/model_files.h"
 
 namespace lancet {
@@ -17,8 +17,8 @@ enum class CachedStatistics {
 /// Looks for the statistics of a job whose editor needs some from text. Reads at most `most_bytes` of weights. If
 /// something fails that the edit itself would fail at, such as missing weights or a missing corpus, the answer is
 /// kMissing.
-CachedStatistics find_cached_statistics(const JobConfig& job, uint64_t most_bytes);
+CachedStatistics find_cached_statistics(const ResolvedJob& job, uint64_t most_bytes);
 /// Looks for the statistics of a job whose model is open; it may read all of the model's weights.
-CachedStatistics find_cached_statistics(const JobConfig& job, const ModelFiles& files);
+CachedStatistics find_cached_statistics(const ResolvedJob& job, const ModelFiles& files);
 
 }  // namespace lancet

@@ -15,7 +15,7 @@
 namespace lancet {
 
 /// Returns the job's resolved editor options, for a job that continues from it.
-std::string editor_options(const JobConfig& job);
+std::string editor_yaml(const JobConfig& job);
 
 /// Reads the edits in an output's folder, with the state that a next batch starts from. Error messages begin with
 /// `where`; `otherwise` says what is possible if damaged edits have no copy. Throws: ConfigError when the folder has no

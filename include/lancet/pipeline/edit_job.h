@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "lancet/editing/editor.h"
-#include "lancet/job/job_config.h"
+#include "lancet/job_setup/resolved_job.h"
 #include "lancet/outcome/edit_report.h"
 #include "lancet/plan/model_session.h"
 #include "lancet/requests/same_fact.h"
@@ -28,9 +28,7 @@ void check_output(const JobConfig& job);
 /// or not at all. If `accept:` is not met, only <dir>.rejected with the report appears, and the report's `unmet` is not
 /// empty. Only root's report has the statistics. Throws: ConfigError, CheckpointError, TokenizerError, PlacementError,
 /// NumericError; CollectiveError when another rank failed.
-EditReport run_edit_job(const JobConfig& job, Communicator& communicator);
-/// Collective. Runs an edit job with `editor`, which wraps and observes the job's editor.
-EditReport run_edit_job(const JobConfig& job, Communicator& communicator, std::shared_ptr<const Editor> editor);
+EditReport run_edit_job(const ResolvedJob& job, Communicator& communicator);
 
 // The inputs that edits of the same requests and model share, whatever their method: `lancet edit` has one method,
 // `lancet compare` has several.
@@ -77,10 +75,6 @@ struct EditInputs {
 
 // The checks of an edit: those before any weight is read, which a rehearsal also does for the whole job, and those of
 // the measured results.
-
-/// Sets the job's editor, with all defaults filled in; `resolved` becomes all of it. Throws: ConfigError "where:
-/// editor: ...".
-void set_editor(JobConfig& job, const ConfigTree& editor, const std::string& where);
 
 /// Checks everything about the requests that can fail without a model pass. Throws: ConfigError.
 void check_requests(const ModelFiles& files, const std::vector<EditRequest>& requests, const Editor& editor);

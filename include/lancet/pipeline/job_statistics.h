@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "lancet/editing/editor.h"
-#include "lancet/job/job_config.h"
+#include "lancet/job_setup/resolved_job.h"
 #include "lancet/outcome/statistics_report.h"
 #include "lancet/plan/model_session.h"
 #include "lancet/statistics/covariance.h"
@@ -26,10 +26,10 @@ class JobStatistics {
   /// `job` and `files` must outlive this; the editor must need statistics. `corpus`: the job's corpus if it has been
   /// read already. Throws: ConfigError when the corpus is unsuitable; CheckpointError when files to import are, with
   /// all problems at once.
-  JobStatistics(const JobConfig& job, const ModelFiles& files, const Communicator& communicator,
+  JobStatistics(const ResolvedJob& job, const ModelFiles& files, const Communicator& communicator,
                 std::shared_ptr<const CorpusTokens> corpus = nullptr);
   /// Uses `layers` (ascending) in place of the layers that the editor changes.
-  JobStatistics(const JobConfig& job, const ModelFiles& files, const Communicator& communicator,
+  JobStatistics(const ResolvedJob& job, const ModelFiles& files, const Communicator& communicator,
                 std::vector<int64_t> layers, std::shared_ptr<const CorpusTokens> corpus = nullptr);
 
   /// Sets where the matrices that solves read are kept as long as the model lives. Call it before prepare(). Without
@@ -44,7 +44,7 @@ class JobStatistics {
 
   /// Whether the cache has as many files of the kind that the editor needs as there are layers. It only looks at their
   /// names.
-  static bool may_be_cached(const JobConfig& job, const ModelConfig& config);
+  static bool may_be_cached(const ResolvedJob& job, const ModelConfig& config);
   /// Whether prepare() would find everything that the editor needs in root's cache. If that is possible, it reads the
   /// bytes of the weights that the keys depend on, or of all weights if the model writes the text. On root.
   bool is_cached(const Checkpoint& checkpoint) const;
@@ -85,13 +85,13 @@ class JobStatistics {
   StatisticsText entity_text() const;
   std::shared_ptr<StatisticsStore> open_store(const CausalLM& model, StatisticsText text, MomentSide side) const;
 
-  const JobConfig& job_;
+  const ResolvedJob& job_;
   const ModelFiles& files_;
   bool is_root_;
   std::vector<int64_t> layers_;
+  EditorNeeds needs_;                                       // of the job's editor
   std::shared_ptr<const CorpusTokens> corpus_;              // of kCorpus; empty but on root
   SelfCorpusPlan plan_;                                     // of kSelf
-  EditorNeeds needs_;                                       // of the job's editor
   CorpusTokens entities_;                                   // empty but on root, and if the editor needs none
   std::shared_ptr<ImportedStatistics> imported_;            // of kImport
   std::shared_ptr<ImportedStatistics> imported_gradients_;  // of kImport, where the editor needs them

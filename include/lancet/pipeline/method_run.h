@@ -37,7 +37,6 @@ struct MethodOptions {
   /// The resolved output options; nullopt: nothing is written, and edited weights are rounded to full precision.
   std::optional<OutputOptions> output = {};
   MethodWork work = MethodWork::kEdits;
-  std::shared_ptr<const Editor> editor = {};  ///< editor that replaces the job's; null: the job's method
 };
 
 /// The result of edit().
@@ -54,7 +53,7 @@ struct StreamStart;
 class MethodRun {
  public:
   /// Does everything that can fail before any weight is read. `job` and `inputs` must outlive this.
-  MethodRun(const JobConfig& job, EditInputs& inputs, Communicator& ranks, MethodOptions options = {});
+  MethodRun(const ResolvedJob& job, EditInputs& inputs, Communicator& ranks, MethodOptions options = {});
 
   /// Returns the edits of the output that the job continues from. On root.
   std::span<const EditRequest> earlier_edits() const {
@@ -105,11 +104,10 @@ class MethodRun {
   std::string model_key() const;
   std::string setting_key(int64_t earlier_edits, WeightTransaction& transaction) const;
 
-  const JobConfig& job_;
+  const ResolvedJob& job_;
   const EditInputs& inputs_;
   Communicator& ranks_;
   Stopwatch stopwatch_;
-  std::shared_ptr<const Editor> editor_;
   std::optional<EarlierOutput> earlier_;
   std::shared_ptr<PreparedMethod> prepared_;
   OutputOptions output_;

@@ -23,11 +23,11 @@ struct ReplayedEdits {
 
 /// Collective. Runs the job as run_edit_job() does, with the given edits. `job.requests` are the requests of all
 /// batches. Throws: as run_edit_job(), and ConfigError for edits of another base model.
-EditReport run_edit_job(const JobConfig& job, Communicator& communicator, ReplayedEdits given);
+EditReport run_edit_job(const ResolvedJob& job, Communicator& communicator, ReplayedEdits given);
 
 /// Collective. Loads the job's model, prepares the statistics that its method needs, and lets `use` solve with them.
 /// Throws: as run_edit_job(); what `use` throws.
-void with_statistics(const JobConfig& job, Communicator& communicator,
+void with_statistics(const ResolvedJob& job, Communicator& communicator,
                      const std::function<void(const EditContext& context)>& use);
 
 }  // namespace lancet

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "lancet/job/job_config.h"
+#include "lancet/job_setup/resolved_job.h"
 #include "lancet/plan/memory_estimate.h"
 #include "lancet/runtime/devices.h"
 #include "lancet/statistics/kept_matrices.h"
@@ -54,17 +54,17 @@ struct WorkTexts {
 
 /// Returns the work of an edit job. `config` has the job's run.dtype. It is not known yet whether statistics are
 /// cached, so the pass over text is counted.
-Workload edit_work(const JobConfig& job, const ModelConfig& config, const WorkTexts& texts,
+Workload edit_work(const ResolvedJob& job, const ModelConfig& config, const WorkTexts& texts,
                    std::vector<std::string>& assumptions);
 /// Returns the work for the case that statistics are cached, so that no text is written or read for them.
 Workload without_text(Workload work);
 /// Returns which weights the job's model keeps quantised.
-QuantiseRule quantise_rule(const JobConfig& job, const ModelConfig& config);
+QuantiseRule quantise_rule(const ResolvedJob& job, const ModelConfig& config);
 /// Returns the number of keys of earlier batches that the job's last solve uses.
-int64_t history_keys(const JobConfig& job, int64_t n_requests);
+int64_t history_keys(const ResolvedJob& job, int64_t n_requests);
 /// Returns work that is at least as large as each of the two, for jobs on the same requests.
 Workload united(const Workload& one, const Workload& other);
-Workload statistics_work(const JobConfig& job, const ModelConfig& config);
+Workload statistics_work(const ResolvedJob& job, const ModelConfig& config);
 Workload evaluation_work(const RunOptions& run, const ModelConfig& config, const EvaluationSize& evaluation);
 
 /// Returns the work that `lancet plan` assumes without a job: MEMIT of 100 requests at layers an eighth of the way up,

@@ -48,6 +48,13 @@ struct EditRequest {
   std::string target_id;                        ///< the data set's id of `target` ("Q1860"); may be empty
 };
 
+/// A fact as a user writes it.
+struct Fact {
+  std::string prompt;   ///< text with {} in place of the subject, or with the subject itself in it once
+  std::string subject;  ///< may be empty for methods that need no subject (docs/methods.md)
+  std::string target;   ///< what the model should say after the prompt
+};
+
 /// Which records of a source are taken, in file order.
 struct RequestRange {
   int64_t skip = 0;
@@ -101,6 +108,9 @@ RequestFile load_request_file(const std::filesystem::path& path, const RequestFi
 /// Reads an inline list of flat records in a job file. Throws: ConfigError "record 0: ...", as load_request_file()
 /// does.
 std::vector<EditRequest> parse_requests(const ConfigTree& list, TargetNeed target = TargetNeed::kRequired);
+
+/// Reads facts as such records. `ids`: one for each. Throws: ConfigError, as parse_requests() does.
+std::vector<EditRequest> parse_facts(std::span<const Fact> facts, std::span<const std::string> ids);
 
 /// Returns how many requests have white space at the end of a prompt or around a target, with examples; empty if there
 /// is none.

@@ -19,17 +19,11 @@
 #include "lancet/models/causal_lm.h"
 #include "lancet/models/model_files.h"
 #include "lancet/outcome/edit_report.h"
+#include "lancet/requests/request.h"
 #include "lancet/session/asked_weights.h"
 #include "lancet/session/generate.h"
 
 namespace lancet {
-
-/// A fact as a user writes it.
-struct Fact {
-  std::string prompt;   ///< text with {} in place of the subject, or with the subject itself in it once
-  std::string subject;  ///< may be empty for methods that need no subject (docs/methods.md)
-  std::string target;   ///< what the model should say after the prompt
-};
 
 /// The number of requests in one edit() to plan for, if the caller does not say.
 inline constexpr int64_t kUsualRequests = 100;

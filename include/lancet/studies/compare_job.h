@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "lancet/eval/evaluate.h"
-#include "lancet/job/job_config.h"
+#include "lancet/job_setup/resolved_job.h"
 #include "lancet/runtime/communicator.h"
 #include "lancet/studies/compared_run.h"
 #include "lancet/studies/finished_runs.h"
@@ -19,9 +19,9 @@ namespace lancet {
 /// One of the job's `compare:` sections as separate edit jobs, one per seed.
 struct ComparedMethod {
   std::string label;
-  std::vector<JobConfig> jobs;  ///< equal except for run.seed, which grows by 1; at least one
+  std::vector<ResolvedJob> jobs;  ///< equal except for run.seed, which grows by 1; at least one
 
-  const JobConfig& job() const { return jobs.front(); }
+  const ResolvedJob& job() const { return jobs.front(); }
 };
 
 struct CompareConfig {
@@ -29,7 +29,7 @@ struct CompareConfig {
   std::vector<ExpectedFigures> expected;
   ConfigTree resolved;
 
-  const JobConfig& first() const { return methods.front().job(); }
+  const ResolvedJob& first() const { return methods.front().job(); }
   int64_t seeds() const { return static_cast<int64_t>(methods.front().jobs.size()); }
 };
 

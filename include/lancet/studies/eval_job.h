@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "lancet/eval/evaluate.h"
-#include "lancet/job/job_config.h"
+#include "lancet/job_setup/resolved_job.h"
 #include "lancet/outcome/statistics_report.h"
 #include "lancet/runtime/communicator.h"
 
@@ -43,7 +43,7 @@ std::string to_json(const EvalReport& report, const JobConfig& job);
 
 /// Collective. Puts what the job's editor needs into root's cache: covariances and their factors. Returns the report on
 /// root, and an empty one elsewhere.
-StatisticsReport run_statistics_job(const JobConfig& job, Communicator& communicator);
+StatisticsReport run_statistics_job(const ResolvedJob& job, Communicator& communicator);
 std::string to_json(const StatisticsReport& report);
 
 }  // namespace lancet

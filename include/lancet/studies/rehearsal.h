@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "lancet/job/job_config.h"
+#include "lancet/job_setup/resolved_job.h"
 #include "lancet/outcome/batch_report.h"
 
 namespace lancet {
@@ -35,7 +35,7 @@ struct RehearsalReport {
 /// Collective. Rehearses the job; only root's report is filled. Throws: what run_edit_job() throws, at the same places.
 /// Weights, cache and output do not change. Files that must be written go to hidden folders beside the output and the
 /// cache, which are removed.
-RehearsalReport rehearse_edit_job(JobConfig job, Communicator& communicator);
+RehearsalReport rehearse_edit_job(ResolvedJob job, Communicator& communicator);
 
 std::string to_json(const RehearsalReport& report);
 

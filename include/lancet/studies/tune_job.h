@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "lancet/job/job_config.h"
 #include "lancet/job_setup/presets.h"
+#include "lancet/job_setup/resolved_job.h"
 #include "lancet/studies/finished_runs.h"
 
 namespace lancet {
@@ -40,7 +40,7 @@ struct TuneReport {
 /// Runs the study. Trials that `kept` has from an earlier call with the same job are not run again. Throws: ConfigError
 /// (also when the requests have no prompts for an objective, or the search contains a value that the method refuses),
 /// CheckpointError, TokenizerError, PlacementError; NumericError when every trial failed.
-TuneReport run_tune_job(const JobConfig& job, KeptRuns kept = {});
+TuneReport run_tune_job(const ResolvedJob& job, KeptRuns kept = {});
 
 /// Returns a preset file with the scores of all trials.
 std::string to_preset(const TuneReport& report);

@@ -10,7 +10,6 @@
 #include "commands.h"
 #include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
-#include "lancet/editors/registry.h"
 #include "lancet/plan/model_session.h"
 #include "lancet/studies/compare_job.h"
 #include "terminal.h"
@@ -134,14 +133,12 @@ CompareConfig load_comparison(const JobArguments& arguments, Expected expected, 
       throw ConfigError(cat(text.source.name,
                             ": --expect: expected a section expect: with published figures of the "
                             "methods that are compared"));
-    const auto needs_statistics = [](const ComparedMethod& each) {
-      return make_editor(each.job().editor)->needs().statistics;
-    };
+    const auto needs_statistics = [](const ComparedMethod& each) { return each.job().needs.statistics; };
     const auto first = std::find_if(config.methods.begin(), config.methods.end(), needs_statistics);
     if (first != config.methods.end()) tell_defaults(text, first->job());
   });
   for (ComparedMethod& method : config.methods)
-    for (JobConfig& job : method.jobs) job.run.on_host = session.on_host();
+    for (ResolvedJob& job : method.jobs) job.run.on_host = session.on_host();
   return config;
 }
 

@@ -150,14 +150,14 @@ void print_summary(const EditReport& report, const JobConfig& job) {
             << moved_weights_text(report) << hand_over_text(report, job) << std::flush;
 }
 
-ExitCode run_rehearsal(const JobConfig& job, const Output& output, Communicator& communicator) {
+ExitCode run_rehearsal(const ResolvedJob& job, const Output& output, Communicator& communicator) {
   const RehearsalReport report = rehearse_edit_job(job, communicator);
   if (!communicator.is_root()) return ExitCode::kOk;
   std::cout << (output.json ? to_json(report) : rehearsal_text(report));
   return ExitCode::kOk;
 }
 
-ExitCode run_edit(const JobConfig& job, const Output& output, Communicator& communicator) {
+ExitCode run_edit(const ResolvedJob& job, const Output& output, Communicator& communicator) {
   say_what_is_kept(job, communicator);
   const EditReport report = run_edit_job(job, communicator);
   if (!communicator.is_root()) return report.unmet.empty() ? ExitCode::kOk : ExitCode::kNumeric;
@@ -206,7 +206,7 @@ void add_edit(CLI::App& app, Action& action) {
   add_rank_options(command, *ranks);
   on_choice(command, action, [=] {
     return run_as_rank(*ranks, *output, [&](RankSession& session) {
-      const JobConfig job = load_job(*arguments, JobPurpose::kEdit, session);
+      const ResolvedJob job = load_job(*arguments, JobPurpose::kEdit, session);
       return run_on_model_ranks(job.run, job.ignore_config_keys, session.communicator(), [&](Communicator& own) {
         return *rehearse ? run_rehearsal(job, *output, own) : run_edit(job, *output, own);
       });

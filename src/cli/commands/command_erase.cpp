@@ -52,7 +52,7 @@ void print_summary(const EraseReport& report, const JobConfig& job) {
 ExitCode run_erase(const JobArguments& arguments, const Output& output) {
   begin(output);
   refuse_several_processes("lancet erase");
-  const JobConfig job = read_job(arguments, JobPurpose::kErase);
+  const ResolvedJob job = read_job(arguments, JobPurpose::kErase);
   const EraseReport report = run_erase_job(job);
   for (const std::string& warning : report.edit.outcome.warnings) log_warning(warning);
   if (output.json)

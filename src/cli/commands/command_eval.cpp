@@ -60,7 +60,7 @@ ExitCode run_eval_of_server(const EvalArguments& arguments, const Output& output
   return ExitCode::kOk;
 }
 
-ExitCode run_stats(const JobConfig& job, const Output& output, Communicator& communicator) {
+ExitCode run_stats(const ResolvedJob& job, const Output& output, Communicator& communicator) {
   say_what_is_kept(job, communicator);
   const StatisticsReport report = run_statistics_job(job, communicator);
   if (!communicator.is_root()) return ExitCode::kOk;
@@ -137,7 +137,7 @@ void add_stats(CLI::App& app, Action& action) {
   add_rank_options(command, *ranks);
   on_choice(command, action, [=] {
     return run_as_rank(*ranks, *output, [&](RankSession& session) {
-      const JobConfig job = load_job(*arguments, JobPurpose::kStatistics, session);
+      const ResolvedJob job = load_job(*arguments, JobPurpose::kStatistics, session);
       return run_on_model_ranks(job.run, job.ignore_config_keys, session.communicator(),
                                 [&](Communicator& own) { return run_stats(job, *output, own); });
     });

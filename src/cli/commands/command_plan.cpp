@@ -40,7 +40,7 @@ struct Task {
 };
 
 /// What is in the cache is neither written nor read again; weights are read to see it where that takes a few seconds.
-void count_statistics(const JobConfig& job, Task& task) {
+void count_statistics(const ResolvedJob& job, Task& task) {
   constexpr uint64_t kMostBytes = uint64_t{4} << 30;
   const bool packs_by_moments = task.work.packing == Packing::kByMoments;  // which are kept apart
   const CachedStatistics found =
@@ -57,7 +57,7 @@ void count_statistics(const JobConfig& job, Task& task) {
 }
 
 Task task_of_job(const JobArguments& arguments) {
-  const JobConfig job = read_job(arguments, JobPurpose::kEdit);
+  const ResolvedJob job = read_job(arguments, JobPurpose::kEdit);
   DescribedModel model = describe_model(job.model, job.ignore_config_keys);
   Task task{std::move(model.config), {}, job.run, {}};
   const RequestFile file = load_requests(job.requests);

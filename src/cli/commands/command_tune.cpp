@@ -72,7 +72,7 @@ ExitCode run_tune(const JobArguments& arguments, const std::string& out, const O
   begin(output);
   refuse_several_processes("lancet tune");
   check_target(out);
-  const JobConfig job = read_job(arguments, JobPurpose::kTune);
+  const ResolvedJob job = read_job(arguments, JobPurpose::kTune);
   const fs::path preset(out), plot = fs::path(out).replace_extension(".svg");
   const OutputLock lock(preset, kTuneOutput);
   const TuneReport report = run_tune_job(job, say_which_runs_are_kept(job, alone(), unfinished_folder(preset)));

@@ -25,7 +25,7 @@ std::vector<RebasedEdit> compare_with(HistorySource& source, const JobConfig& jo
 MadeOutput run_apply_job(const ApplyJob& job, Communicator& communicator) {
   const bool again = job.other_base == OtherBase::kRebase;
   std::optional<HistorySource> source;
-  std::optional<JobConfig> config;
+  std::optional<ResolvedJob> config;
   ReplayedEdits given{.fits_any_base = job.other_base == OtherBase::kAdd};
   communicator.run_collectively("edits", [&] {
     source.emplace(job.edits, job.model);

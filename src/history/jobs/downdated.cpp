@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "history_source.h"
 #include "lancet/core/error.h"
 #include "lancet/edit_history/downdate.h"
-#include "lancet/editors/registry.h"
 #include "lancet/outcome/batch_report.h"
 #include "lancet/pipeline/replayed_edits.h"
 
@@ -54,7 +54,7 @@ Tensor solve_without(const SolveAgain& problem, const Editor& editor, const Edit
       .change.right_RI;
 }
 
-EditHistory downdated(HistorySource& source, UndoEntry& entry, const JobConfig& job, Communicator& communicator) {
+EditHistory downdated(HistorySource& source, UndoEntry& entry, const ResolvedJob& job, Communicator& communicator) {
   const EditHistory& history = source.history();
   const ModelConfig& config = source.files().config;
   std::optional<EditHistory> left;
@@ -62,11 +62,10 @@ EditHistory downdated(HistorySource& source, UndoEntry& entry, const JobConfig& 
     communicator.run_collectively("edits", [&] { left = without(history, entry, config, {}); });
     return std::move(*left);
   }
-  const std::unique_ptr<Editor> editor = make_editor(job.editor);
-  EditorState state = history.state(editor->make_state());
+  EditorState state = history.state(job.editor->make_state());
   with_statistics(job, communicator, [&](const EditContext& context) {
     left = without(history, entry, config,
-                   [&](const SolveAgain& problem) { return solve_without(problem, *editor, context, state); });
+                   [&](const SolveAgain& problem) { return solve_without(problem, *job.editor, context, state); });
   });
   return std::move(*left);
 }

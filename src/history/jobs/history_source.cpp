@@ -4,7 +4,6 @@
 #include "lancet/core/strings.h"
 #include "lancet/io/model_file_output.h"
 #include "lancet/job/dotted_key.h"
-#include "lancet/job/job_config.h"
 #include "lancet/job_setup/parse_job.h"
 
 namespace lancet {
@@ -69,8 +68,8 @@ const EditHistory& HistorySource::history() {
   return *history_;
 }
 
-JobConfig HistorySource::job(size_t setting, std::span<const EditRequest> requests, const Target& target,
-                             std::span<const std::string> overrides) const {
+ResolvedJob HistorySource::job(size_t setting, std::span<const EditRequest> requests, const Target& target,
+                               std::span<const std::string> overrides) const {
   const EditSetting& edited_by = journal_.settings().at(setting);
   if (edited_by.job.empty())
     throw ConfigError(cat(given_.string(), ": expected the job in the journal's setting, found none: these edits ",
@@ -145,7 +144,7 @@ Numbered numbered(const Journal& journal) {
   return numbered(batches);
 }
 
-MadeOutput make_output(const JobConfig& job, Communicator& communicator, ReplayedEdits given) {
+MadeOutput make_output(const ResolvedJob& job, Communicator& communicator, ReplayedEdits given) {
   MadeOutput made{.report = run_edit_job(job, communicator, std::move(given)), .place = job.output->place};
   if (communicator.is_root()) made.report_json = to_json(made.report, job);
   return made;

@@ -9,7 +9,7 @@
 
 #include "lancet/edit_history/edit_history.h"
 #include "lancet/history/apply_job.h"
-#include "lancet/job/job_config.h"
+#include "lancet/job_setup/resolved_job.h"
 #include "lancet/models/model_files.h"
 #include "lancet/pipeline/replayed_edits.h"
 
@@ -40,8 +40,8 @@ class HistorySource {
     AdapterOutputs adapters = AdapterOutputs::kStay;
   };
   /// Returns the job that edited the batches of `setting`, with these requests and this output. Throws: ConfigError.
-  JobConfig job(size_t setting, std::span<const EditRequest> requests, const Target& target,
-                std::span<const std::string> overrides) const;
+  ResolvedJob job(size_t setting, std::span<const EditRequest> requests, const Target& target,
+                  std::span<const std::string> overrides) const;
 
  private:
   std::filesystem::path given_;  ///< folder as it was named
@@ -67,6 +67,6 @@ Numbered numbered(const std::vector<std::vector<EditRequest>>& batches);
 Numbered numbered(const Journal& journal);
 
 /// Collective. Runs the job of given edits. Returns its output and, on root, its report. Throws: as run_edit_job().
-MadeOutput make_output(const JobConfig& job, Communicator& communicator, ReplayedEdits given);
+MadeOutput make_output(const ResolvedJob& job, Communicator& communicator, ReplayedEdits given);
 
 }  // namespace lancet

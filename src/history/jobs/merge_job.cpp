@@ -6,7 +6,6 @@
 #include "history_source.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
-#include "lancet/editors/registry.h"
 #include "lancet/history/downdated.h"
 #include "lancet/pipeline/replayed_edits.h"
 
@@ -82,9 +81,9 @@ class Merge {
 
   MergedOutput run() {
     ranks_.run_collectively("edits", [&] { open(); });
-    const JobConfig asked = config_for(sources_.front().journal());
+    const ResolvedJob asked = config_for(sources_.front().journal());
     // needed to find conflicts between keys, and for a joint solve
-    const EditorNeeds needs = make_editor(asked.editor)->needs();
+    const EditorNeeds& needs = asked.needs;
     const bool has_factor = needs.statistics && !needs.null_space && !needs.curvature;
     if (has_factor || job_.solves)
       with_statistics(asked, ranks_, [&](const EditContext& context) { resolve(&context, has_factor, asked); });
@@ -102,13 +101,13 @@ class Merge {
     }
   }
 
-  JobConfig config_for(const Journal& journal) const {
+  ResolvedJob config_for(const Journal& journal) const {
     return sources_.front().job(sources_.front().journal().batches().back().setting, journal.requests(),
                                 {job_.out, job_.if_exists}, job_.overrides);
   }
 
   /// Makes the merged history. Collective if there is a context.
-  void resolve(const EditContext* context, bool has_factor, const JobConfig& config) {
+  void resolve(const EditContext* context, bool has_factor, const ResolvedJob& config) {
     ConflictOptions options;
     if (has_factor)
       options.factor = [&](WeightId id) {
@@ -122,7 +121,7 @@ class Merge {
     if (const auto left = unresolved(result_.conflicts, out, job_.solves); !left.empty()) refuse(left, job_.edits);
     for (const std::set<std::string>& ids : out) result_.dropped.insert(result_.dropped.end(), ids.begin(), ids.end());
     if (job_.solves) {
-      solve(*context, *make_editor(config.editor), kept_out_of_the_solve(out));
+      solve(*context, *config.editor, kept_out_of_the_solve(out));
     } else {
       take_out(out);
       add();
@@ -197,7 +196,7 @@ class Merge {
   }
 
   MergedOutput apply() {
-    std::optional<JobConfig> config;
+    std::optional<ResolvedJob> config;
     ReplayedEdits given;
     ranks_.run_collectively("edits", [&] {
       config = config_for(merged_->journal());

@@ -57,7 +57,7 @@ UndoJob parse_undo_options(ConfigSection section) {
 MadeOutput run_undo_job(const UndoJob& job, Communicator& communicator) {
   std::optional<HistorySource> source;
   std::optional<EditsTaken> undo;
-  std::optional<JobConfig> config;
+  std::optional<ResolvedJob> config;
   ReplayedEdits given;
   const auto job_for = [&](size_t setting, std::span<const EditRequest> requests) {
     if (!job.out.empty()) return source->job(setting, requests, {job.out, job.if_exists}, job.overrides);

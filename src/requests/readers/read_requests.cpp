@@ -146,6 +146,8 @@ class RequestCollector {
   std::map<std::string, int64_t> index_of_id_;
 };
 
+constexpr const char* kNoRecords = "the list is empty, expected at least one {prompt, subject, target}";
+
 void throw_problems(const std::vector<std::string>& problems) {
   if (!problems.empty()) throw ConfigError(first_problems(problems));
 }
@@ -198,12 +200,25 @@ RequestFile load_request_file(const std::filesystem::path& path, const RequestFi
 
 std::vector<EditRequest> parse_requests(const ConfigTree& list, TargetNeed target) {
   if (list.kind != ConfigTree::Kind::kList) throw ConfigError("expected a list of {prompt, subject, target}");
-  if (list.items.empty()) throw ConfigError("the list is empty, expected at least one {prompt, subject, target}");
+  if (list.items.empty()) throw ConfigError(kNoRecords);
   RequestCollector reader(kFlatFormat, UnknownKeys::kRefuse, target);
   for (size_t i = 0; i < list.items.size(); ++i) {
     const ConfigTree& item = list.items[i];
     const std::string details = item.line > 0 ? cat("line ", item.line) : "";
     reader.read({record_json(item), {"", static_cast<int64_t>(i), details}, ""});
+  }
+  throw_problems(reader.problems);
+  return std::move(reader.requests);
+}
+
+std::vector<EditRequest> parse_facts(std::span<const Fact> facts, std::span<const std::string> ids) {
+  if (facts.empty()) throw ConfigError(kNoRecords);
+  RequestCollector reader(kFlatFormat, UnknownKeys::kRefuse);
+  for (size_t i = 0; i < facts.size(); ++i) {
+    const Fact& fact = facts[i];
+    RecordJson record{{"id", ids[i]}, {"prompt", fact.prompt}, {"target", fact.target}};
+    if (!fact.subject.empty()) record["subject"] = fact.subject;
+    reader.read({std::move(record), {"", static_cast<int64_t>(i), ""}, ""});
   }
   throw_problems(reader.problems);
   return std::move(reader.requests);

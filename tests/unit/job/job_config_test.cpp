@@ -14,7 +14,7 @@ constexpr std::string_view kMetrics[] = {"efficacy_prob", "efficacy_bits", "port
                            kNoShares[] = {"efficacy_bits"};
 
 /// Methods "solver", "projector", which takes null spaces, and "tuner", which takes no statistics and finds no values.
-std::optional<MethodNeeds> read_editor(ConfigSection& editor) {
+std::optional<ReadEditor> read_editor(ConfigSection& editor) {
   const std::vector<std::string> methods{"solver", "projector", "tuner"};
   const std::string method = editor.choice("method", methods);
   if (method.empty()) {
@@ -24,7 +24,8 @@ std::optional<MethodNeeds> read_editor(ConfigSection& editor) {
   editor.integer("layer", {.min = 0, .max = 9}, 4);
   if (method == "projector" && !editor.is_auto("null_space_below")) editor.number("null_space_below", {.min = 0.0});
   editor.finish();
-  return MethodNeeds{.statistics = method != "tuner", .null_space = method == "projector", .values = method != "tuner"};
+  return ReadEditor{
+      .needs = {.statistics = method != "tuner", .null_space = method == "projector", .values = method != "tuner"}};
 }
 
 JobTables tables() {
@@ -34,7 +35,7 @@ JobTables tables() {
 }
 
 JobConfig parse(const std::string& yaml, JobPurpose purpose = JobPurpose::kEdit) {
-  return parse_job(parse_config(yaml, "job"), "/jobs", "job", purpose, tables());
+  return parse_job(parse_config(yaml, "job"), "/jobs", "job", purpose, tables()).config;
 }
 
 std::string refused(const std::string& yaml, JobPurpose purpose = JobPurpose::kEdit) {
@@ -73,12 +74,12 @@ TEST(JobConfig, HasItsEditorAsDataThatIsReadAgain) {
   const JobConfig job = parse(job_of("{method: solver}"));
   EXPECT_EQ(job.method, "solver");
   EXPECT_TRUE(job.has_editor());
-  EXPECT_EQ(to_line(job.editor), "{method: solver, layer: 4}");
-  EXPECT_EQ(to_yaml(job.editor), to_yaml(*job.resolved.find("editor")));
+  EXPECT_EQ(to_line(job.editor_options), "{method: solver, layer: 4}");
+  EXPECT_EQ(to_yaml(job.editor_options), to_yaml(*job.resolved.find("editor")));
   const JobConfig copy = job;  // plain data
-  const JobConfig again = parse_job(copy.resolved, "/elsewhere", "job", JobPurpose::kEdit, tables());
+  const JobConfig again = parse_job(copy.resolved, "/elsewhere", "job", JobPurpose::kEdit, tables()).config;
   EXPECT_EQ(to_yaml(again.resolved), to_yaml(job.resolved));
-  EXPECT_EQ(to_yaml(again.editor), to_yaml(job.editor));
+  EXPECT_EQ(to_yaml(again.editor_options), to_yaml(job.editor_options));
 }
 
 TEST(JobConfig, HasStatisticsWhereItsMethodNeedsThem) {

@@ -15,7 +15,7 @@ using testing::TempDir;
 using testing::TinyModel;
 
 /// The template as a job that lies in /jobs.
-JobConfig parse(const std::string& text) {
+ResolvedJob parse(const std::string& text) {
   ConfigTree tree = parse_config(text, "job.yaml");
   const JobSource source{"/jobs", "job.yaml"};
   apply_model_defaults(tree, source.base);
@@ -28,7 +28,7 @@ bool has(const std::string& text, std::string_view part) { return text.find(part
 TEST(JobTemplate, RunsAsItIsWithTheMethodsOwnChoiceOfOptions) {
   const TinyModel tiny;
   const std::string text = make_job_template(open_model(tiny.folder.path(), {}), {});
-  const JobConfig job = parse(text);
+  const ResolvedJob job = parse(text);
   EXPECT_EQ(job.model, tiny.folder.path());
   EXPECT_EQ(job.method, "memit");
   EXPECT_EQ(job.statistics->from, StatisticsFrom::kSelf);
@@ -98,7 +98,8 @@ TEST(JobTemplate, TakesAFileOfFactsAndAFolder) {
   const TempDir folder;
   write_text_file(folder / "my facts.json", R"([{"prompt": "{} is in", "subject": "Rome", "target": "Spain"}])");
   const ModelFiles files = open_model(tiny.folder.path(), {});
-  const JobConfig job = parse(make_job_template(files, {.requests = folder / "my facts.json", .out = folder / "a: b"}));
+  const ResolvedJob job =
+      parse(make_job_template(files, {.requests = folder / "my facts.json", .out = folder / "a: b"}));
   EXPECT_EQ(load_requests(job.requests).requests.size(), 1u);
   EXPECT_EQ(job.output->place.folder, folder / "a: b");
   EXPECT_THROW(make_job_template(files, {.requests = folder / "none.json", .out = {}}), ConfigError);

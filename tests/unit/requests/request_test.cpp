@@ -379,6 +379,21 @@ TEST(InlineRequests, TakeScalarsAsText) {
   EXPECT_EQ(requests[1].id, "7");
 }
 
+TEST(Facts, AreReadAsRecords) {
+  const std::vector<Fact> facts{{"{} was born in", "Ann", "1998"}, {"The capital is", "", "Rome"}};
+  const std::vector<std::string> ids{"7", "8"};
+  const std::vector<EditRequest> read = parse_facts(facts, ids);
+  const std::vector<EditRequest> records =
+      parse_requests(parsed("- {id: 7, prompt: \"{} was born in\", subject: Ann, target: 1998}\n"
+                            "- {id: 8, prompt: The capital is, target: Rome}\n"));
+  ASSERT_EQ(read.size(), 2U);
+  for (size_t i = 0; i < 2; ++i) expect_same(read[i], records[i]);
+  const auto refusal = [&](const std::vector<Fact>& given) { return config_error([&] { parse_facts(given, ids); }); };
+  EXPECT_EQ(refusal({}), "the list is empty, expected at least one {prompt, subject, target}");
+  EXPECT_EQ(refusal({{"{} is", "Ann", "a"}, {"{} is {}", "Ann", "a"}}).find("record 1"), 0U);
+  EXPECT_EQ(refusal({{"{} is", "", "a"}}).find("record 0"), 0U);
+}
+
 TEST(InlineRequests, NameRecordLineAndField) {
   const auto refusal = [](const char* text) { return config_error([&] { parse_requests(parsed(text)); }); };
   EXPECT_EQ(refusal("[]"), "the list is empty, expected at least one {prompt, subject, target}");

@@ -26,8 +26,8 @@ std::string requests_yaml() {
   return list;
 }
 
-JobConfig parse(const TinyModel& tiny, const TempDir& folder, const std::string& editor, const std::string& out,
-                JobPurpose purpose) {
+ResolvedJob parse(const TinyModel& tiny, const TempDir& folder, const std::string& editor, const std::string& out,
+                  JobPurpose purpose) {
   const std::string yaml =
       cat("model: ", tiny.folder.path().string(), "\nrequests:\n", requests_yaml(), "editor: ", editor,
           "\nstatistics: {corpus: corpus.txt, tokens: 600, cache: cache}\noutput: {dir: ", out,
@@ -60,13 +60,13 @@ TEST(TuneJob, RunsEachTrialOnTheUneditedModel) {
   const TempDir folder;
   testing::write_corpus(folder.path(), 60);
   const std::string editor = "{method: memit, layers: [1, 2], covariance_weight: 20, values: {steps: 4, lr: 0.1}}";
-  JobConfig job = parse(tiny, folder, editor, "unused", JobPurpose::kTune);
+  ResolvedJob job = parse(tiny, folder, editor, "unused", JobPurpose::kTune);
   job.tune->halve = 100;  // one round
   const TuneReport all = run_tune_job(job);
   for (const Trial& trial : all.trials) {
     ASSERT_EQ(trial.scores.size(), 1u);
     if (trial.choice.empty()) continue;
-    JobConfig single = parse(tiny, folder, editor, "unused", JobPurpose::kTune);
+    ResolvedJob single = parse(tiny, folder, editor, "unused", JobPurpose::kTune);
     single.tune->search.clear();
     for (const auto& [key, value] : trial.choice) single.tune->search.push_back({key, {value}});
     const TuneReport alone_report = run_tune_job(single);
@@ -79,8 +79,7 @@ TEST(TuneJob, RunsEachTrialOnTheUneditedModel) {
 
 /// What training the down projections of `layers` takes on the host.
 int64_t planned_bytes(const TinyModel& tiny, const std::string& layers) {
-  JobConfig job;
-  job.editor = parse_config(cat("{method: ft-m, modules: {down: ", layers, "}, steps: 1}"), "test");
+  ResolvedJob job = testing::job_with_editor(cat("{method: ft-m, modules: {down: ", layers, "}, steps: 1}"));
   job.run.dtype = DType::kF32;
   std::vector<std::string> assumptions;
   const std::vector<EditRequest> requests = testing::some_requests(4);
