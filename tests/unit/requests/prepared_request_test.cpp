@@ -46,8 +46,8 @@ TEST(PreparedRequest, HasItsRewordingsAfterTheContexts) {
   const auto refused = [&](const TargetForm& form) {
     return error_of<ConfigError>([&] { prepare_requests(*tokenizer, std::vector{reworded}, contexts, form); });
   };
-  EXPECT_TRUE(contains(refused(Compat::kEasyEdit), "request 3: rewordings: expected none with editor.compat"));
-  EXPECT_TRUE(contains(refused({{}, {}, 2}), "request 3: rewordings: expected none with editor.values.chunk_tokens"));
+  EXPECT_TRUE(contains(refused(Compat::kEasyEdit), {"request 3: rewordings: expected none with editor.compat"}));
+  EXPECT_TRUE(contains(refused({{}, {}, 2}), {"request 3: rewordings: expected none with editor.values.chunk_tokens"}));
 }
 
 TEST(PreparedRequest, KeepsOtherPromptsAboutItsSubject) {
