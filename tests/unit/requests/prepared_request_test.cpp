@@ -50,6 +50,21 @@ TEST(PreparedRequest, HasItsRewordingsAfterTheContexts) {
   EXPECT_TRUE(contains(refused({{}, {}, 2}), {"request 3: rewordings: expected none with editor.values.chunk_tokens"}));
 }
 
+TEST(PreparedRequest, RewordingsAreReadAndWrittenBack) {
+  const std::string record = R"({"id": "a", "prompt": "{} is in", "subject": "Rome", "target": "Peru", "rewordings": )";
+  const std::vector<std::string> texts{"The country of {} is", "Rome lies in"};
+  const EditRequest request = parse_json_line(record + R"(["The country of {} is", "Rome lies in"]})");
+  EXPECT_EQ(request.rewordings, texts);
+  EXPECT_EQ(parse_json_line(to_json_line(request)).rewordings, texts);
+  EXPECT_TRUE(
+      contains(error_of<ConfigError>([&] { parse_json_line(record + R"(["It lies in"]})"); }), {"rewordings: "}));
+  EXPECT_TRUE(contains(error_of<ConfigError>([&] {
+                         parse_json_line(
+                             R"({"id": "a", "prompt": "2 and 2 is", "target": "5", "rewordings": ["2 + 2 is"]})");
+                       }),
+                       {"rewordings: expected a subject in the record"}));
+}
+
 TEST(PreparedRequest, KeepsOtherPromptsAboutItsSubject) {
   const auto tokenizer = open_spec(joining_spec());
   TargetForm form;

@@ -93,24 +93,6 @@ TEST_F(RequestFileTest, ReadsFlatRecords) {
   EXPECT_TRUE(requests[1].paraphrases.empty());
 }
 
-TEST_F(RequestFileTest, ReadsRewordingsAndWritesThemBack) {
-  const std::vector<EditRequest> requests = load(R"([
-    {"prompt": "{} is in", "subject": "Rome", "target": "Peru", "rewordings": ["The country of {} is", "Rome lies in"]}])");
-  ASSERT_EQ(requests.size(), 1U);
-  EXPECT_EQ(requests[0].rewordings, (std::vector<std::string>{"The country of {} is", "Rome lies in"}));
-  const std::vector<EditRequest> back = load("[" + to_json_line(requests[0]) + "]");
-  ASSERT_EQ(back.size(), 1U);
-  EXPECT_EQ(back[0].rewordings, requests[0].rewordings);
-  EXPECT_NE(config_error([&] {
-              load(R"([{"prompt": "{} is in", "subject": "Rome", "target": "Peru", "rewordings": ["It lies in"]}])");
-            }).find("rewordings: "),
-            std::string::npos);
-  EXPECT_NE(config_error([&] {
-              load(R"([{"prompt": "Two plus two is", "target": "five", "rewordings": ["2 + 2 is"]}])");
-            }).find("rewordings: expected a subject in the record"),
-            std::string::npos);
-}
-
 TEST_F(RequestFileTest, ReadsEasyEditsRecords) {
   const std::vector<EditRequest> requests = load(R"([
     {"case_id": 0, "prompt": "The mother tongue of Danielle Darrieux is", "target_new": "English", "subject": "Danielle Darrieux",
