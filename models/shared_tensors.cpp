@@ -14,6 +14,9 @@ void check_shareable(const WeightSpec& spec, const CausalLM& model) {
   if (model.is_quantised(spec.id))
     throw ConfigError(cat(spec.name, ": is kept packed: only a model in full precision can be shared. Save the model ",
                           "and load the folder instead"));
+  if (spec.stored.layout == Layout::kLatentParts)
+    throw ConfigError(cat(spec.name, ": has another form in the file than in memory: it cannot be shared. Save the ",
+                          "model and load the folder instead"));
   if (!spec.is_whole() && spec.stored.tensors.size() == 1)
     throw ConfigError(cat(spec.name, ": is a part of ", spec.stored.tensors.front(),
                           ", whose parts have memory of their own here: it cannot be shared. Save the model and load ",

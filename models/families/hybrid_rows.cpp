@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lancet/core/strings.h"
+#include "lancet/gguf/tiled_heads.h"
 #include "rope_reader.h"
 
 namespace lancet {
@@ -48,6 +49,7 @@ void read_hybrid_fields(ConfigReader& keys, ModelConfig& config) {
   mixer.key_dim = keys.size("linear_key_head_dim", kMostHeads, 128);
   mixer.value_dim = keys.size("linear_value_head_dim", kMostHeads, 128);
   mixer.taps = keys.size("linear_conv_kernel_dim", kMostHeads, 4);
+  mixer.tiled_values = keys.flag(kTiledValueHeads);
   if (mixer.value_heads % mixer.key_heads != 0)
     keys.problem("linear_num_value_heads", cat("a multiple of linear_num_key_heads, ", mixer.key_heads));
   mixer.layers = layers_with_mixer(keys, config.n_layers, {"linear_attention"},

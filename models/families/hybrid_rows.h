@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "config_reader.h"
+#include "lancet/gguf/tiled_heads.h"
 #include "rows.h"
 
 namespace lancet {
@@ -33,7 +34,7 @@ inline constexpr WeightRow kHybridMixer[] = {{kMixerTaps, "model.layers.{}.linea
 constexpr KeyList hybrid_keys(std::initializer_list<std::string_view> more) {
   return with_keys(llama_keys({"attention_bias", "layer_types", "full_attention_interval", "attn_output_gate",
                                "linear_conv_kernel_dim", "linear_key_head_dim", "linear_value_head_dim",
-                               "linear_num_key_heads", "linear_num_value_heads"}),
+                               "linear_num_key_heads", "linear_num_value_heads", kTiledValueHeads}),
                    more);
 }
 

@@ -9,6 +9,8 @@
 namespace lancet {
 
 inline bool has_query_vector(const ModelConfig& config, int64_t) { return config.latent.query_rank > 0; }
+inline bool has_split_heads(const ModelConfig& config, int64_t) { return config.latent.is_split; }
+inline bool has_joined_heads(const ModelConfig& config, int64_t) { return !config.latent.is_split; }
 inline bool lacks_query_vector(const ModelConfig& config, int64_t) { return config.latent.query_rank == 0; }
 
 /// The norms before attention and MLP, attention's projections and their norms.
@@ -20,7 +22,8 @@ inline constexpr WeightRow kLatentBlock[] = {
     {kQuery, "model.layers.{}.self_attn.q_proj.weight", Layout::kRows, lacks_query_vector},
     {kKeyValueDown, "model.layers.{}.self_attn.kv_a_proj_with_mqa.weight"},
     {kKeyValueDownNorm, "model.layers.{}.self_attn.kv_a_layernorm.weight"},
-    {kKeyValueUp, "model.layers.{}.self_attn.kv_b_proj.weight"},
+    {kKeyValueUp, "model.layers.{}.self_attn.kv_b_proj.weight", Layout::kRows, has_joined_heads},
+    {kKeyValueUp, "model.layers.{}.self_attn.{k,v}_b_proj.weight", Layout::kLatentParts, has_split_heads},
     {kAttnOut, "model.layers.{}.self_attn.o_proj.weight"},
     {kMlpNorm, "model.layers.{}.post_attention_layernorm.weight"}};
 

@@ -225,6 +225,13 @@ bool has_joined_experts(const ModelConfig& config, const Checkpoint& checkpoint)
   return has(true) || (config.experts.in_one_tensor && !has(false));
 }
 
+/// Whether keys and values of latent attention's heads have tensors of their own.
+bool has_split_heads_of_latents(const Checkpoint& checkpoint) {
+  return std::ranges::any_of(checkpoint.tensor_names(), [](const std::string& name) {
+    return name.find(".self_attn.k_b_proj.weight") != std::string::npos;
+  });
+}
+
 /// Checks that each layer, and each expert if experts do not share tensors, has at least one tensor of its own.
 /// Otherwise the table of weights would become as long as config.json says, although the checkpoint cannot have so many
 /// weights.
@@ -313,6 +320,7 @@ ModelConfig load_model_config(const Checkpoint& checkpoint, std::span<const std:
   ModelConfig config = parse_model_config(checkpoint.config_text(), generation_text, ignored_keys, where);
   config.dtype = dtype_of_file(checkpoint).value_or(config.dtype);
   config.experts.in_one_tensor = has_joined_experts(config, checkpoint);
+  config.latent.is_split = config.latent.rank > 0 && has_split_heads_of_latents(checkpoint);
   check_tensors(config, checkpoint, where);
   return config;
 }

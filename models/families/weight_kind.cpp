@@ -200,6 +200,7 @@ int64_t groups_of(const ModelConfig& config, Layout layout) {
     case Layout::kByHead:
       return config.n_kv_heads;
     case Layout::kByQueryHead:
+    case Layout::kLatentParts:
       return config.n_heads;
     case Layout::kByMixerHead:
       return config.recurrence.key_heads;
@@ -230,7 +231,7 @@ bool has_mlp_of(const ModelConfig& config, const WeightRow& row, int64_t layer) 
 /// Whether its gates, ups and downs have biases, and the row describes one.
 bool has_biases_of(const ModelConfig& config, const WeightRow& row, int64_t layer) {
   if (!config.has_mlp(layer)) return false;
-  if (config.has_experts(layer)) return config.experts.mlp_biases && is_of_experts(row);
+  if (config.has_experts(layer)) return config.experts.mlp_biases && has_mlp_of(config, row, layer);
   return config.mlp_bias && !is_of_experts(row);
 }
 
@@ -252,8 +253,6 @@ bool has_part_of_experts(const ModelConfig& config, WeightKind kind, int64_t lay
       return config.experts.choice_bias;
     case WeightKind::kRouterOffset:
       return config.experts.router_bias;
-    case WeightKind::kDownBiases:
-      return config.experts.mlp_biases;
     case WeightKind::kSharedGate:
       return config.experts.shared > 0 && config.gated_mlp;
     case WeightKind::kSharedSwitch:
@@ -275,7 +274,6 @@ bool is_there(const ModelConfig& config, const WeightRow& row, int64_t layer) {
     case WeightKind::kRouter:
     case WeightKind::kRouterBias:
     case WeightKind::kRouterOffset:
-    case WeightKind::kDownBiases:
     case WeightKind::kSharedGate:
     case WeightKind::kSharedUp:
     case WeightKind::kSharedDown:
@@ -307,6 +305,7 @@ bool is_there(const ModelConfig& config, const WeightRow& row, int64_t layer) {
       return config.gated_mlp && has_biases_of(config, row, layer);
     case WeightKind::kUpBias:
     case WeightKind::kDownBias:
+    case WeightKind::kDownBiases:
       return has_biases_of(config, row, layer);
     case WeightKind::kSinks:
       return config.attention_sinks;

@@ -73,6 +73,15 @@ std::vector<int64_t> shape_by_expert(const ModelConfig& config, const WeightRow&
   return shape;
 }
 
+/// Gives a weight whose name has "{k,v}" the two tensors that are meant, and the name of both joined.
+void name_parts(WeightSpec& spec) {
+  constexpr std::string_view kParts = "{k,v}";
+  const std::string name = spec.name;
+  const auto with = [&](const char* part) { return std::string(name).replace(name.find(kParts), kParts.size(), part); };
+  spec.name = with("kv");
+  spec.stored.tensors = {with("k"), with("v")};
+}
+
 WeightSpec spec_of(const ModelConfig& config, const WeightRow& row, int64_t layer) {
   const WeightRole& role = role_of(row.kind);
   const int64_t out = size_of(config, role.out, layer), in = size_of(config, role.in, layer);
@@ -96,8 +105,9 @@ WeightSpec spec_of(const ModelConfig& config, const WeightRow& row, int64_t laye
     spec.stored.tensors.clear();
     for (int64_t expert = 0; expert < config.experts.count; ++expert)
       spec.stored.tensors.push_back(numbered(name, expert));
-    spec.stored.shape[static_cast<size_t>(spec.parts_axis())] = config.experts.d_ffn;
+    spec.stored.shape[static_cast<size_t>(spec.parts_axis())] /= config.experts.count;
   }
+  if (row.layout == Layout::kLatentParts) name_parts(spec);
   if (row.layout == Layout::kOneRow) spec.stored.shape.insert(spec.stored.shape.begin(), 1);
   if (role.out == Axis::kScalar) spec.stored.shape.clear();
   const RecurrenceConfig& mixer = config.recurrence;
@@ -145,6 +155,27 @@ bool find_quantised_experts(const ModelConfig& config, const Checkpoint& checkpo
   return true;
 }
 
+/// Returns the shapes of the tensors with keys and values of latent attention's heads, as matrices.
+std::array<std::vector<int64_t>, 2> shapes_of_latents(const ModelConfig& config) {
+  const LatentConfig& latent = config.latent;
+  return {std::vector{config.n_heads * latent.rank, latent.plain_dim},
+          std::vector{config.n_heads * latent.value_dim, latent.rank}};
+}
+
+/// Likewise of two tensors. Returns the same as find_quantised().
+bool find_quantised_latents(const ModelConfig& config, const Checkpoint& checkpoint, WeightSpec& spec,
+                            std::vector<std::string>& problems) {
+  const size_t known_problems = problems.size();
+  const auto shapes = shapes_of_latents(config);
+  for (size_t i = 0; i < shapes.size(); ++i)
+    if (std::optional<PackedSpec> packed =
+            find_packed(*config.quantised, checkpoint, {spec.stored.tensors[i], shapes[i][0], shapes[i][1]}, problems))
+      spec.packed.push_back(std::move(*packed));
+  if (spec.packed.size() == 1 && problems.size() == known_problems)
+    problems.push_back(cat(spec.name, ": one of its two tensors is quantised, expected both or none"));
+  return !spec.packed.empty() || problems.size() > known_problems;
+}
+
 /// Finds the matrix's tensors if they are quantised. Returns whether they are, or cannot be read.
 bool find_quantised(const ModelConfig& config, const Checkpoint& checkpoint, WeightSpec& spec,
                     std::vector<std::string>& problems) {
@@ -152,6 +183,7 @@ bool find_quantised(const ModelConfig& config, const Checkpoint& checkpoint, Wei
   if (has_all_experts(spec.stored.layout) && spec.shape.size() == 2)
     return find_quantised_experts(config, checkpoint, spec, problems);
   if (spec.shape.size() != 2 || spec.stored.shape.size() != 2) return false;
+  if (spec.stored.layout == Layout::kLatentParts) return find_quantised_latents(config, checkpoint, spec, problems);
   const size_t known_problems = problems.size();
   // quantised matrices are [out, in], even if the family stores its own as [in, out]
   const bool is_turned = spec.stored.layout == Layout::kColumns;
@@ -169,21 +201,25 @@ bool find_quantised(const ModelConfig& config, const Checkpoint& checkpoint, Wei
   return !spec.packed.empty() || problems.size() > known_problems;
 }
 
-void check_stored(const WeightSpec& spec, const Checkpoint& checkpoint, std::vector<std::string>& problems) {
+void check_stored(const ModelConfig& config, const WeightSpec& spec, const Checkpoint& checkpoint,
+                  std::vector<std::string>& problems) {
   const StoredPlace& stored = spec.stored;
-  for (const std::string& name : stored.tensors) {
+  for (size_t i = 0; i < stored.tensors.size(); ++i) {
+    const std::string& name = stored.tensors[i];
+    const std::vector<int64_t> shape =
+        stored.layout == Layout::kLatentParts ? shapes_of_latents(config)[i] : stored.shape;
     if (!checkpoint.contains(name)) {
       const std::vector<std::string> absent = absent_names(checkpoint);
-      problems.push_back(cat(name, ": missing, expected shape ", shape_text(stored.shape),
+      problems.push_back(cat(name, ": missing, expected shape ", shape_text(shape),
                              std::ranges::find(absent, name) == absent.end()
                                  ? ""
                                  : "; the index names it, and no shard has it: download the model again"));
       continue;
     }
     const TensorInfo& info = checkpoint.info(name);
-    if (info.shape != stored.shape)
+    if (info.shape != shape)
       problems.push_back(
-          cat(name, ": shape ", shape_text(info.shape), ", expected ", shape_text(stored.shape), " from config.json"));
+          cat(name, ": shape ", shape_text(info.shape), ", expected ", shape_text(shape), " from config.json"));
     if (!is_weight_type(info.dtype))
       problems.push_back(cat(name, ": type ", dtype_name(info.dtype),
                              ", expected BF16, F16, F32 or F64: if the matrix is quantised, config.json has to say how "
@@ -234,6 +270,7 @@ int64_t WeightSpec::stored_bytes(DType dtype) const {
 }
 
 bool WeightSpec::is_whole() const {
+  if (stored.layout == Layout::kLatentParts) return true;
   return product(shape) == static_cast<int64_t>(stored.tensors.size()) * product(stored.shape);
 }
 
@@ -341,7 +378,7 @@ std::vector<WeightSpec> resolve_weights(const ModelConfig& config, const Checkpo
       if (std::string head = renamed(std::string(find_row(config, {WeightKind::kHead})->name), names);
           !checkpoint.contains(spec.stored.tensors.front()) && checkpoint.contains(head))
         spec.stored.tensors = {std::move(head)};
-    if (!find_quantised(config, checkpoint, spec, problems)) check_stored(spec, checkpoint, problems);
+    if (!find_quantised(config, checkpoint, spec, problems)) check_stored(config, spec, checkpoint, problems);
   }
   const std::set<std::string> known = known_names(config, table, names);
   for (const std::string& name : checkpoint.tensor_names())

@@ -28,6 +28,7 @@
 #include "lancet/quant/tensor_slice.h"
 #include "lancet/runtime/devices.h"
 #include "lancet/text/row_limit.h"
+#include "latent_parts.h"
 
 namespace lancet {
 
@@ -209,6 +210,7 @@ Tensor read_unpacked(const Checkpoint& checkpoint, const WeightSpec& spec, at::D
 }
 
 Tensor read_stored(const Checkpoint& checkpoint, const WeightSpec& spec, at::ScalarType unpacked) {
+  if (spec.stored.layout == Layout::kLatentParts) return read_latents(checkpoint, spec, unpacked);
   if (!spec.packed.empty()) return read_unpacked(checkpoint, spec, Placement::host(), unpacked);
   std::vector<Tensor> tensors;
   for (const std::string& name : spec.stored.tensors) tensors.push_back(to_tensor(checkpoint.view(name)));
@@ -320,7 +322,7 @@ class DeviceLoader {
   /// tensor.
   QuantisedLinear quantised(const WeightSpec& spec) const {
     std::vector<QuantisedRows> parts;
-    if (has_all_experts(spec.stored.layout)) {
+    if (has_all_experts(spec.stored.layout) || spec.stored.layout == Layout::kLatentParts) {
       for (const Tensor& part : read_rearranged(spec).chunk(spec.experts, spec.parts_axis()))
         parts.push_back({quantise(part.contiguous(), *rule_.quantiser, spec.name), 1, 0, part.size(0)});
       return {std::move(parts), spec.parts_axis()};

@@ -44,7 +44,8 @@ class DeltaForm : public MixerForm {
     const auto unit = [&](const Tensor& part) {
       const Tensor x_RHTK = by_heads(part, sizes_.key_dim).to(precise);
       const Tensor each = x_RHTK * (x_RHTK.square().sum(3, /*keepdim=*/true) + kLeastSquare).rsqrt();
-      return each.repeat_interleave(sizes_.value_heads / sizes_.key_heads, 1);
+      const int64_t sharing = sizes_.value_heads / sizes_.key_heads;
+      return sizes_.tiled_values ? each.repeat({1, sharing, 1, 1}) : each.repeat_interleave(sharing, 1);
     };
     const std::vector<Tensor> scalars = scalars_RT2H.transpose(1, 2).chunk(2, 1);
     const auto of_heads = [&](WeightKind kind) { return w_[kind].to(precise).unsqueeze(1); };

@@ -1,11 +1,13 @@
 // A GGUF file seen as the model folder that it stands for.
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "lancet/checkpoint/checkpoint.h"
 #include "lancet/core/error.h"
 #include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
+#include "lancet/gguf/row_order.h"
 
 namespace lancet {
 namespace {
@@ -24,25 +26,36 @@ TensorInfo info_of(const GgufWeight& weight) {
   return info;
 }
 
-/// Rows as the model's class has them. The file has rows 0, d/2, 1, d/2 + 1, ... of each head of d rows.
+/// Rows as the model's class has them.
 std::vector<std::byte> with_own_rows(const std::vector<std::byte>& stored, const GgufWeight& weight) {
-  const auto rows = static_cast<size_t>(weight.tensor->shape.front()), row_bytes = stored.size() / rows;
-  const size_t size = rows / static_cast<size_t>(weight.heads), half = size / 2;
-  std::vector<std::byte> own(stored.size());
-  for (size_t row = 0; row < rows; ++row) {
-    const size_t head = row / size, place = row % size;
-    const size_t from = head * size + (place < half ? 2 * place : 2 * (place - half) + 1);
-    std::copy_n(stored.begin() + static_cast<std::ptrdiff_t>(from * row_bytes), row_bytes,
-                own.begin() + static_cast<std::ptrdiff_t>(row * row_bytes));
+  const std::vector<int64_t> order = file_rows(weight.change, weight.tensor->shape.front(), weight.heads);
+  const size_t row_bytes = stored.size() / order.size();
+  std::vector<std::byte> own;
+  own.reserve(stored.size());
+  for (const int64_t row : order) {
+    const auto from = stored.begin() + static_cast<std::ptrdiff_t>(static_cast<size_t>(row) * row_bytes);
+    own.insert(own.end(), from, from + static_cast<std::ptrdiff_t>(row_bytes));
   }
   return own;
 }
 
-void subtract_one(std::vector<std::byte>& bytes) {
+/// Numbers [out, in] as [in, out].
+std::vector<std::byte> transposed(const std::vector<std::byte>& stored, const GgufTensor& tensor) {
+  const auto rows = static_cast<size_t>(tensor.shape[0]), columns = static_cast<size_t>(tensor.shape[1]);
+  const size_t bytes = stored.size() / (rows * columns);
+  std::vector<std::byte> own(stored.size());
+  for (size_t row = 0; row < rows; ++row)
+    for (size_t column = 0; column < columns; ++column)
+      std::memcpy(&own[(column * rows + row) * bytes], &stored[(row * columns + column) * bytes], bytes);
+  return own;
+}
+
+template <typename Change>
+void change_numbers(std::vector<std::byte>& bytes, Change change) {
   float number = 0;
   for (size_t at = 0; at < bytes.size(); at += sizeof(number)) {
     std::memcpy(&number, &bytes[at], sizeof(number));
-    number -= 1;
+    number = change(number);
     std::memcpy(&bytes[at], &number, sizeof(number));
   }
 }
@@ -50,12 +63,21 @@ void subtract_one(std::vector<std::byte>& bytes) {
 std::vector<std::byte> changed_bytes(const GgufFile& file, const GgufWeight& weight) {
   std::vector<std::byte> bytes(weight.bytes());
   file.files()[weight.tensor->file]->read(weight.begin(), bytes);
-  if (weight.change != GgufChange::kLessOne) return with_own_rows(bytes, weight);
+  if (moves_rows(weight.change)) return with_own_rows(bytes, weight);
+  if (weight.change == GgufChange::kTransposed) return transposed(bytes, *weight.tensor);
   if (weight.tensor->type->dtype != DType::kF32)
     throw CheckpointError(cat(file.path().string(), ": tensor '", weight.tensor->name,
-                              "': expected a norm of type F32, ", "got ", weight.tensor->type->name,
+                              "': expected numbers of type F32, got ", weight.tensor->type->name,
                               ": convert the model again with a llama.cpp of today"));
-  subtract_one(bytes);
+  if (weight.change == GgufChange::kLessOne)
+    change_numbers(bytes, [](float number) { return number - 1; });
+  else
+    change_numbers(bytes, [&](float number) {
+      if (number < 0 && std::isfinite(number)) return std::log(-number);
+      throw CheckpointError(cat(file.path().string(), ": tensor '", weight.tensor->name,
+                                "': expected decays below 0, got ", number,
+                                ": the file is damaged, download it again"));
+    });
   return bytes;
 }
 

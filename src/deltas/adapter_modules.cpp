@@ -117,6 +117,8 @@ std::string why_no_lora(const ModelConfig& config, const WeightSpec& spec) {
     return "versions of transformers have it under two names";
   if (spec.id.kind == WeightKind::kMixerOut && config.family->refuses_mixer_lora)
     return cat("PEFT refuses the mixers' output projections of ", config.family->name);
+  if (spec.id.kind == WeightKind::kMixerOut && config.recurrence.tiled_values)
+    return "the GGUF file has its inputs in another order than transformers: take lancet export checkpoint's folder";
   if (config.experts.count == 0) return "";
   const LayerPart part = role_of(spec.id.kind).part;
   const bool in_mlp = part == LayerPart::kMlpInput || part == LayerPart::kMlpOutput;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "architectures.h"
+#include "lancet/gguf/gguf_layout.h"
 
 namespace lancet {
 
@@ -59,6 +60,48 @@ inline constexpr GgufTensorRow kMixtralExperts[] = {
     {"blk.{}.ffn_up_exps", "model.layers.{}.block_sparse_moe.experts.{}.w3"},
     {"blk.{}.ffn_down_exps", "model.layers.{}.block_sparse_moe.experts.{}.w2"}};
 
+inline constexpr GgufTensorRow kGptOssNames[] = {
+    {"blk.{}.post_attention_norm", "model.layers.{}.post_attention_layernorm"},
+    {"blk.{}.ffn_gate_inp", "model.layers.{}.mlp.router"},
+    {"blk.{}.ffn_gate_exps", "model.layers.{}.mlp.experts.{}.gate_proj"},
+    {"blk.{}.ffn_up_exps", "model.layers.{}.mlp.experts.{}.up_proj"},
+    {"blk.{}.ffn_down_exps", "model.layers.{}.mlp.experts.{}.down_proj"}};
+inline constexpr GgufTensorRow kSinks[] = {{"blk.{}.attn_sinks.weight", "model.layers.{}.self_attn.sinks"}};
+
+/// A gated delta rule in place of attention.
+inline constexpr GgufTensorRow kDeltaNames[] = {
+    {"blk.{}.post_attention_norm", "model.layers.{}.post_attention_layernorm"},
+    {"blk.{}.attn_qkv", "model.layers.{}.linear_attn.in_proj_qkv"},
+    {"blk.{}.attn_gate", "model.layers.{}.linear_attn.in_proj_z"},
+    {"blk.{}.ssm_beta", "model.layers.{}.linear_attn.in_proj_b"},
+    {"blk.{}.ssm_alpha", "model.layers.{}.linear_attn.in_proj_a"},
+    {"blk.{}.ssm_conv1d", "model.layers.{}.linear_attn.conv1d"},
+    {"blk.{}.ssm_norm", "model.layers.{}.linear_attn.norm"},
+    {"blk.{}.ssm_out", "model.layers.{}.linear_attn.out_proj"}};
+inline constexpr GgufTensorRow kDeltaWholeNames[] = {
+    {"blk.{}.ssm_a", "model.layers.{}.linear_attn.A_log", GgufChange::kLogDecay},
+    {"blk.{}.ssm_dt.bias", "model.layers.{}.linear_attn.dt_bias"}};
+
+/// Latent attention, and DeepSeek's experts. Older files have attn_kv_b in place of attn_k_b and attn_v_b.
+inline constexpr GgufTensorRow kDeepseekNames[] = {
+    {"blk.{}.attn_q_a", "model.layers.{}.self_attn.q_a_proj"},
+    {"blk.{}.attn_q_a_norm", "model.layers.{}.self_attn.q_a_layernorm"},
+    {"blk.{}.attn_q_b", "model.layers.{}.self_attn.q_b_proj"},
+    {"blk.{}.attn_kv_a_mqa", "model.layers.{}.self_attn.kv_a_proj_with_mqa"},
+    {"blk.{}.attn_kv_a_norm", "model.layers.{}.self_attn.kv_a_layernorm"},
+    {"blk.{}.attn_kv_b", "model.layers.{}.self_attn.kv_b_proj"},
+    {"blk.{}.attn_k_b", "model.layers.{}.self_attn.k_b_proj"},
+    {"blk.{}.attn_v_b", "model.layers.{}.self_attn.v_b_proj"},
+    {"blk.{}.ffn_gate_inp", "model.layers.{}.mlp.gate"},
+    {"blk.{}.ffn_gate_exps", "model.layers.{}.mlp.experts.{}.gate_proj"},
+    {"blk.{}.ffn_up_exps", "model.layers.{}.mlp.experts.{}.up_proj"},
+    {"blk.{}.ffn_down_exps", "model.layers.{}.mlp.experts.{}.down_proj"},
+    {"blk.{}.ffn_gate_shexp", "model.layers.{}.mlp.shared_experts.gate_proj"},
+    {"blk.{}.ffn_up_shexp", "model.layers.{}.mlp.shared_experts.up_proj"},
+    {"blk.{}.ffn_down_shexp", "model.layers.{}.mlp.shared_experts.down_proj"}};
+inline constexpr GgufTensorRow kRouterCorrections[] = {
+    {"blk.{}.exp_probs_b.bias", "model.layers.{}.mlp.gate.e_score_correction_bias"}};
+
 inline constexpr GgufTensorRow kPhi2Names[] = {{"output_norm", "model.final_layernorm"},
                                                {"blk.{}.attn_output", "model.layers.{}.self_attn.dense"},
                                                {"blk.{}.ffn_up", "model.layers.{}.mlp.fc1"},
@@ -98,6 +141,31 @@ inline constexpr GgufKeyRow kMoeKeys[] = {{"expert_count", "num_experts"},
                                           {"attention.key_length", "head_dim"}};
 inline constexpr GgufKeyRow kMixtralKeys[] = {{"expert_count", "num_local_experts"},
                                               {"expert_used_count", "num_experts_per_tok"}};
+inline constexpr GgufKeyRow kGptOssKeys[] = {{"expert_count", "num_local_experts"},
+                                             {"expert_used_count", "num_experts_per_tok"},
+                                             {"expert_feed_forward_length", "intermediate_size"}};
+inline constexpr GgufKeyRow kDeltaKeys[] = {{"full_attention_interval", "full_attention_interval"},
+                                            {"ssm.conv_kernel", "linear_conv_kernel_dim"},
+                                            {"ssm.state_size", "linear_key_head_dim"},
+                                            {"ssm.group_count", "linear_num_key_heads"},
+                                            {"ssm.time_step_rank", "linear_num_value_heads"},
+                                            {"ssm.inner_size", "linear_value_size"}};
+inline constexpr GgufKeyRow kDeepseekKeys[] = {{"attention.q_lora_rank", "q_lora_rank"},
+                                               {"attention.kv_lora_rank", "kv_lora_rank"},
+                                               {"leading_dense_block_count", "first_k_dense_replace"},
+                                               {"expert_count", "n_routed_experts"},
+                                               {"expert_used_count", "num_experts_per_tok"},
+                                               {"expert_feed_forward_length", "moe_intermediate_size"},
+                                               {"expert_shared_count", "n_shared_experts"},
+                                               {"expert_group_count", "n_group"},
+                                               {"expert_group_used_count", "topk_group"},
+                                               {"expert_weights_scale", "routed_scaling_factor", GgufKeyKind::kNumber},
+                                               {"expert_weights_norm", "norm_topk_prob", GgufKeyKind::kFlag},
+                                               {"expert_gating_func", kGatingFunction},
+                                               {"attention.key_length", kAbsorbedKeySize},
+                                               {"attention.value_length", kAbsorbedValueSize},
+                                               {"attention.key_length_mla", kLatentKeySize},
+                                               {"attention.value_length_mla", kLatentValueSize}};
 inline constexpr GgufKeyRow kGraniteKeys[] = {{"embedding_scale", "embedding_multiplier", GgufKeyKind::kNumber},
                                               {"residual_scale", "residual_multiplier", GgufKeyKind::kNumber},
                                               {"attention.scale", "attention_multiplier", GgufKeyKind::kNumber},

@@ -4,6 +4,7 @@
 
 #include "architecture_rows.h"
 #include "complete_config.h"
+#include "gpt_rows.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
@@ -19,6 +20,23 @@ constexpr GgufArchitecture kMixtral{.name = "llama",
                                     .keys = {kSizes, kHeadSize, kMixtralKeys},
                                     .complete = complete_silu,
                                     .has_turned_heads = true};
+
+constexpr GgufArchitecture kDeepseekV3{.name = "deepseek2",
+                                       .model_class = "DeepseekV3ForCausalLM",
+                                       .model_type = "deepseek_v3",
+                                       .other_type = "glm4_moe_lite",
+                                       .tensors = {kOutside, kDeepseekNames, kAttention, kMlp},
+                                       .whole_names = kRouterCorrections,
+                                       .keys = {kSizes, kDeepseekKeys},
+                                       .complete = complete_deepseek3};
+
+constexpr GgufArchitecture kFalconOfTwoNorms{.name = "falcon",
+                                             .model_class = "FalconForCausalLM",
+                                             .model_type = "falcon",
+                                             .tensors = {kFalconNorms, kFalconNames},
+                                             .keys = {kFalconSizes},
+                                             .norm_key = "layer_norm_epsilon",
+                                             .complete = complete_falcon};
 
 constexpr GgufArchitecture kGgufArchitectures[] = {
     {.name = "llama",
@@ -155,6 +173,68 @@ constexpr GgufArchitecture kGgufArchitectures[] = {
      .keys = {kSizes},
      .norm_key = "layer_norm_eps",
      .complete = complete_phi2},
+    {.name = "gpt2",
+     .model_class = "GPT2LMHeadModel",
+     .model_type = "gpt2",
+     .tensors = {kGpt2Names},
+     .keys = {kGptSizes},
+     .norm_key = "layer_norm_epsilon",
+     .complete = complete_gpt2},
+    {.name = "gptneox",
+     .model_class = "GPTNeoXForCausalLM",
+     .model_type = "gpt_neox",
+     .tensors = {kNeoxNames},
+     .keys = {kNeoxSizes},
+     .norm_key = "layer_norm_eps",
+     .complete = complete_gpt_neox},
+    {.name = "gptj",
+     .model_class = "GPTJForCausalLM",
+     .model_type = "gptj",
+     .tensors = {kGptjNames},
+     .keys = {kGptSizes, kGptjKeys},
+     .norm_key = "layer_norm_epsilon",
+     .complete = complete_gptj,
+     .is_only_read = true},
+    {.name = "falcon",
+     .model_class = "FalconForCausalLM",
+     .model_type = "falcon",
+     .tensors = {kFalconNames, kFalconNorms},
+     .keys = {kFalconSizes},
+     .norm_key = "layer_norm_epsilon",
+     .complete = complete_falcon},
+    {.name = "gpt-oss",
+     .model_class = "GptOssForCausalLM",
+     .model_type = "gpt_oss",
+     .tensors = {kOutside, kGptOssNames, kAttention},
+     .whole_names = kSinks,
+     .keys = {kSizes, kWindow, kGptOssKeys},
+     .complete = complete_gpt_oss},
+    {.name = "qwen35",
+     .model_class = "Qwen3_5ForCausalLM",
+     .model_type = "qwen3_5_text",
+     .other_type = "qwen3_5",
+     .tensors = {kOutside, kDeltaNames, kAttention, kMlp},
+     .whole_names = kDeltaWholeNames,
+     .keys = {kSizes, kHeadSize, kDeltaKeys},
+     .complete = complete_qwen35,
+     .has_norms_plus_one = true,
+     .has_rope_sections = true},
+    {.name = "qwen35moe",
+     .model_class = "Qwen3_5MoeForCausalLM",
+     .model_type = "qwen3_5_moe_text",
+     .other_type = "qwen3_5_moe",
+     .tensors = {kOutside, kDeltaNames, kAttention, kQwenExperts},
+     .whole_names = kDeltaWholeNames,
+     .keys = {kSizes, kMoeKeys, kDeltaKeys},
+     .complete = complete_qwen35,
+     .has_norms_plus_one = true,
+     .has_rope_sections = true},
+    {.name = "deepseek2",
+     .model_class = "DeepseekV2ForCausalLM",
+     .model_type = "deepseek_v2",
+     .tensors = {kOutside, kDeepseekNames, kAttention, kMlp},
+     .keys = {kSizes, kDeepseekKeys},
+     .complete = complete_deepseek2},
     {.name = "lfm2",
      .model_class = "Lfm2ForCausalLM",
      .model_type = "lfm2",
@@ -175,6 +255,9 @@ const GgufArchitecture& architecture_of(const GgufFile& file) {
     file.refuse(kKey, "a language model",
                 "clip, the part of a model that sees images: name the file of the language model");
   if (*name == "llama" && file.number("llama.expert_count").value_or(0) > 0) return kMixtral;
+  constexpr int64_t kSigmoid = 2;
+  if (*name == "deepseek2" && file.whole("deepseek2.expert_gating_func") == kSigmoid) return kDeepseekV3;
+  if (*name == "falcon" && file.find_tensor("blk.0.attn_norm_2.weight") != nullptr) return kFalconOfTwoNorms;
   const auto* found = std::ranges::find(kGgufArchitectures, *name, &GgufArchitecture::name);
   if (found != std::end(kGgufArchitectures)) return *found;
   std::vector<std::string> names;
@@ -184,26 +267,37 @@ const GgufArchitecture& architecture_of(const GgufFile& file) {
 }
 
 const GgufArchitecture* find_architecture(std::string_view model_type) {
-  if (model_type == kMixtral.model_type) return &kMixtral;
-  const auto* found = std::ranges::find_if(kGgufArchitectures, [&](const GgufArchitecture& each) {
+  const auto is_it = [&](const GgufArchitecture& each) {
     return !each.is_only_read && (each.model_type == model_type || each.other_type == model_type);
-  });
+  };
+  for (const GgufArchitecture* second : {&kMixtral, &kDeepseekV3})
+    if (is_it(*second)) return second;
+  const auto* found = std::ranges::find_if(kGgufArchitectures, is_it);
   return found == std::end(kGgufArchitectures) ? nullptr : found;
 }
 
 std::string gguf_model_types() {
-  std::vector<std::string> types{std::string(kMixtral.model_type)};
-  for (const GgufArchitecture& known : kGgufArchitectures)
+  std::vector<std::string> types;
+  const auto add = [&](const GgufArchitecture& known) {
     for (const std::string_view type : {known.model_type, known.other_type})
       if (!type.empty() && !known.is_only_read) types.emplace_back(type);
+  };
+  for (const GgufArchitecture* second : {&kMixtral, &kDeepseekV3}) add(*second);
+  for (const GgufArchitecture& known : kGgufArchitectures) add(known);
   return join(types);
 }
 
 GgufChange change_of(const GgufArchitecture& architecture, const GgufTensorRow& row, std::string_view end) {
+  if (row.change == GgufChange::kTransposed && end != ".weight") return GgufChange::kNone;
+  if (row.change != GgufChange::kNone) return row.change;
   if (architecture.has_turned_heads && row.file.ends_with(".attn_q")) return GgufChange::kHeadRows;
   if (architecture.has_turned_heads && row.file.ends_with(".attn_k")) return GgufChange::kKvHeadRows;
-  const bool is_norm = row.file.ends_with("_norm") && end == ".weight";
+  const bool is_norm = row.file.ends_with("_norm") && !row.file.ends_with(".ssm_norm") && end == ".weight";
   return architecture.has_norms_plus_one && is_norm ? GgufChange::kLessOne : GgufChange::kNone;
+}
+
+int64_t layers_beyond(const GgufFile& file) {
+  return std::max<int64_t>(0, file.whole(own_key(file, "nextn_predict_layers")).value_or(0));
 }
 
 std::string own_key(const GgufFile& file, std::string_view key) {

@@ -21,6 +21,7 @@ using OrderedJson = nlohmann::ordered_json;
 struct GgufTensorRow {
   std::string_view file;
   std::string_view model;
+  GgufChange change = GgufChange::kNone;  ///< kTransposed: of ".weight" alone
 };
 
 enum class GgufKeyKind { kWhole, kNumber, kFlag };
@@ -38,13 +39,15 @@ struct GgufArchitecture {
   std::string_view model_type;
   std::string_view other_type = {};  ///< a second model type whose folders are written in the same way
   std::array<std::span<const GgufTensorRow>, 4> tensors = {};  ///< the first row that has the name counts
+  std::span<const GgufTensorRow> whole_names = {};             ///< rows whose names have their ends, which differ
   std::array<std::span<const GgufKeyRow>, 3> keys = {};
   std::string_view norm_key = "rms_norm_eps";
   /// Adds what is no key alone. nullptr: nothing.
   void (*complete)(const GgufFile& file, OrderedJson& config) = nullptr;
   bool has_turned_heads = false;  ///< rows of Q and K lie as llama.cpp turns them
   bool has_norms_plus_one = false;
-  bool is_only_read = false;  ///< folders of such models are not written as GGUF files
+  bool has_rope_sections = false;  ///< positions of images have parts of the rotary embedding, which metadata lists
+  bool is_only_read = false;       ///< folders of such models are not written as GGUF files
 };
 
 /// The file's. Throws: CheckpointError where lancet does not read it.
@@ -59,11 +62,17 @@ GgufChange change_of(const GgufArchitecture& architecture, const GgufTensorRow& 
 /// Returns what Llama 3's scaled frequencies are divided by, as llama.cpp's converter computes the tensor rope_freqs.
 std::vector<double> llama3_factors(size_t count, double theta, double factor, double original);
 
+/// Returns how many of the file's layers predict further tokens, and are no part of the model. They come last.
+int64_t layers_beyond(const GgufFile& file);
+
 /// Metadata's name with the architecture's before it: "llama.block_count".
 std::string own_key(const GgufFile& file, std::string_view key);
 
-/// Returns the numbers of a head of attention: config.json's `head_dim`, or a head's share of `hidden_size`.
+/// Returns the numbers of a head of attention: config.json's `head_dim`, or a head's share of the hidden size.
 int64_t head_size(const OrderedJson& config);
+
+/// Returns how many of a head's numbers config.json's rotary embedding turns.
+double turned_size(const OrderedJson& config);
 
 /// Checks numbers of metadata that change what a model computes and that nothing else reads. `config`: complete.
 /// Throws: CheckpointError for one that says something.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lancet/core/strings.h"
+#include "lancet/gguf/tiled_heads.h"
 #include "small_numbers.h"
 
 namespace lancet {
@@ -147,6 +148,68 @@ void complete_phi2(const GgufFile& file, OrderedJson& config) {
   config["hidden_act"] = "gelu_new";
   config["partial_rotary_factor"] = 1.0;  // where the file says nothing; the class has another default
   complete_partial_rotary(file, config);
+}
+
+/// The class has a table of positions in place of a rotary embedding.
+void complete_gpt2(const GgufFile&, OrderedJson& config) {
+  config["activation_function"] = "gelu_new";
+  config.erase("rope_theta");
+}
+
+void complete_gpt_neox(const GgufFile& file, OrderedJson& config) {
+  config["hidden_act"] = "gelu";
+  config["attention_bias"] = has_bias(file, "attn_qkv");
+  config["rotary_emb_base"] = config["rope_theta"];
+  config.erase("rope_theta");
+  const int64_t size = std::max<int64_t>(1, head_size(config));
+  const int64_t turned = file.whole(own_key(file, "rope.dimension_count")).value_or(size);
+  config["rotary_pct"] = static_cast<double>(turned) / static_cast<double>(size);
+}
+
+void complete_gptj(const GgufFile& file, OrderedJson& config) {
+  config["activation_function"] = "gelu_new";
+  if (!config.contains("rotary_dim")) config["rotary_dim"] = head_size(config);
+  if (config.value("rope_theta", 0.0) != 1e4 || config.contains("rope_scaling"))
+    file.refuse(own_key(file, "rope.freq_base"), "10000 and no scaling, as the class has them", "others");
+  config.erase("rope_theta");
+}
+
+void complete_falcon(const GgufFile& file, OrderedJson& config) {
+  config["activation"] = "gelu";
+  config["alibi"] = false;
+  config["bias"] = has_bias(file, "attn_qkv");
+  config["parallel_attn"] = true;
+  const auto heads = config.value("num_kv_heads", config.value("num_attention_heads", int64_t{1}));
+  const bool has_two_norms = file.find_tensor("blk.0.attn_norm_2.weight") != nullptr;
+  config["num_kv_heads"] = heads;
+  config["multi_query"] = heads == 1;
+  config["new_decoder_architecture"] = has_two_norms || heads != 1;
+  config["num_ln_in_parallel_attn"] = has_two_norms ? 2 : 1;
+}
+
+void complete_gpt_oss(const GgufFile& file, OrderedJson& config) {
+  config["hidden_act"] = "silu";
+  config["attention_bias"] = has_bias(file, "attn_q");
+  if (config.contains("rope_scaling"))
+    config["rope_scaling"]["truncate"] = false;
+  else
+    config["rope_parameters"] = {{"rope_type", "default"}, {"rope_theta", config["rope_theta"]}};
+}
+
+/// Where several heads of values share one of keys, the file has the first value head of each key head, then the second
+/// of each, and so on. Columns of blocks cannot be moved, so the model computes with this order.
+void complete_qwen35(const GgufFile& file, OrderedJson& config) {
+  config["hidden_act"] = "silu";
+  config["partial_rotary_factor"] = 1.0;  // where the file says nothing; the class has another default
+  complete_partial_rotary(file, config);
+  const auto heads = config.value("linear_num_value_heads", int64_t{0});
+  const auto size = config.value("linear_value_size", int64_t{0});
+  if (heads < 1 || size % heads != 0)
+    file.refuse(own_key(file, "ssm.inner_size"), "a multiple of ssm.time_step_rank, a number above 0",
+                cat(size, " and ", heads));
+  config["linear_value_head_dim"] = size / heads;
+  config.erase("linear_value_size");
+  if (heads != config.value("linear_num_key_heads", heads)) config[kTiledValueHeads] = true;
 }
 
 /// Layers without attention have no heads of keys.

@@ -22,6 +22,14 @@ void complete_cohere(const GgufFile& file, OrderedJson& config);
 void complete_cohere2(const GgufFile& file, OrderedJson& config);
 void complete_exaone4(const GgufFile& file, OrderedJson& config);
 void complete_phi2(const GgufFile& file, OrderedJson& config);
+void complete_gpt2(const GgufFile& file, OrderedJson& config);
+void complete_gpt_neox(const GgufFile& file, OrderedJson& config);
+void complete_gptj(const GgufFile& file, OrderedJson& config);
+void complete_falcon(const GgufFile& file, OrderedJson& config);
+void complete_gpt_oss(const GgufFile& file, OrderedJson& config);
+void complete_qwen35(const GgufFile& file, OrderedJson& config);
+void complete_deepseek2(const GgufFile& file, OrderedJson& config);
+void complete_deepseek3(const GgufFile& file, OrderedJson& config);
 void complete_lfm2(const GgufFile& file, OrderedJson& config);
 
 }  // namespace lancet

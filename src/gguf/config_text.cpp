@@ -42,6 +42,13 @@ void add_key(const GgufFile& file, const GgufKeyRow& row, OrderedJson& config) {
   }
 }
 
+/// Whether the class has the key, by the architecture's row.
+bool has_config_key(const GgufArchitecture& architecture, std::string_view key) {
+  return std::ranges::any_of(architecture.keys, [&](const auto& rows) {
+    return std::ranges::find(rows, key, &GgufKeyRow::config) != rows.end();
+  });
+}
+
 void add_norm(const GgufFile& file, const GgufArchitecture& architecture, OrderedJson& config) {
   const std::string norm_key(architecture.norm_key);
   for (const char* name : {"attention.layer_norm_rms_epsilon", "attention.layer_norm_epsilon"})
@@ -103,9 +110,12 @@ void add_rope(const GgufFile& file, OrderedJson& config) {
                 cat("'", type, "': take the model's safetensors"));
   if (type == "linear" && *factor == 1) return;
   config["rope_scaling"] = {{"rope_type", type}, {"factor", *factor}};
-  if (const auto original = file.whole(own_key(file, "rope.scaling.original_context_length"));
-      original && type == "yarn")
+  if (type != "yarn") return;
+  if (const auto original = file.whole(own_key(file, "rope.scaling.original_context_length")))
     config["rope_scaling"]["original_max_position_embeddings"] = *original;
+  for (const char* name : {"beta_fast", "beta_slow"})
+    if (const auto turns = file.number(own_key(file, cat("rope.scaling.yarn_", name))))
+      config["rope_scaling"][name] = *turns;
 }
 
 void add_tokens(const GgufFile& file, OrderedJson& config) {
@@ -148,8 +158,17 @@ std::vector<double> llama3_factors(size_t count, double theta, double factor, do
 }
 
 int64_t head_size(const OrderedJson& config) {
-  const int64_t heads = std::max<int64_t>(1, config.value("num_attention_heads", int64_t{1}));
-  return config.value("head_dim", config.value("hidden_size", int64_t{0}) / heads);
+  const auto either = [&](const char* name, const char* of_gpt, int64_t otherwise) {
+    return config.value(name, config.value(of_gpt, otherwise));
+  };
+  const int64_t heads = std::max<int64_t>(1, either("num_attention_heads", "n_head", 1));
+  return config.value("head_dim", either("hidden_size", "n_embd", 0) / heads);
+}
+
+double turned_size(const OrderedJson& config) {
+  if (config.contains("rotary_dim")) return config.value("rotary_dim", 0.0);
+  const double share = config.value("partial_rotary_factor", config.value("rotary_pct", 1.0));
+  return static_cast<double>(head_size(config)) * share;
 }
 
 std::string config_text_of(const GgufFile& file) {
@@ -160,7 +179,10 @@ std::string config_text_of(const GgufFile& file) {
   config["dtype"] = dtype_of(file);
   for (const auto& keys : architecture.keys)
     for (const GgufKeyRow& row : keys) add_key(file, row, config);
-  if (!config.contains("num_key_value_heads") && config.contains("num_attention_heads"))
+  if (const int64_t beyond = layers_beyond(file); beyond > 0)
+    config["num_hidden_layers"] = config.value("num_hidden_layers", int64_t{0}) - beyond;
+  const bool knows_keys = has_config_key(architecture, "num_key_value_heads");
+  if (knows_keys && !config.contains("num_key_value_heads") && config.contains("num_attention_heads"))
     config["num_key_value_heads"] = config["num_attention_heads"];
   add_norm(file, architecture, config);
   const GgufTensor* embedding = file.find_tensor("token_embd.weight");

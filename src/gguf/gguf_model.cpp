@@ -1,11 +1,13 @@
 #include "lancet/gguf/gguf_model.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "architectures.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
+#include "lancet/gguf/row_order.h"
 #include "lancet/io/file_handle.h"
 #include "number_places.h"
 
@@ -22,12 +24,19 @@ constexpr std::string_view kSaidByConfig[] = {"rope_freqs.weight", "rope_factors
 
 class WeightFinder {
  public:
-  explicit WeightFinder(const GgufFile& file) : file_(file), architecture_(architecture_of(file)) {}
+  explicit WeightFinder(const GgufFile& file) : file_(file), architecture_(architecture_of(file)) {
+    if (const int64_t beyond = layers_beyond(file); beyond > 0)
+      first_beyond_ = file.whole(own_key(file, "block_count")).value_or(0) - beyond;
+  }
 
   void add(const GgufTensor& tensor, std::vector<GgufWeight>& weights) const {
+    if (is_beyond(tensor.name)) return;
     const size_t dot = tensor.name.rfind('.');
     const std::string_view name = std::string_view(tensor.name).substr(0, dot);
     const std::string_view end = dot == std::string::npos ? "" : std::string_view(tensor.name).substr(dot);
+    for (const GgufTensorRow& row : architecture_.whole_names)
+      if (const auto numbers = numbers_in(tensor.name, row.file))
+        return add_parts(tensor, row, numbers->front(), "", weights);
     if (end == ".weight" || end == ".bias")
       for (const auto& rows : architecture_.tensors)
         for (const GgufTensorRow& row : rows)
@@ -39,6 +48,15 @@ class WeightFinder {
   }
 
  private:
+  /// Whether the tensor is of a layer that predicts further tokens.
+  bool is_beyond(std::string_view name) const {
+    constexpr std::string_view kLayer = "blk.";
+    if (!name.starts_with(kLayer)) return false;
+    name.remove_prefix(kLayer.size());
+    const std::optional<int64_t> layer = parse_whole_number(name.substr(0, name.find('.')));
+    return layer && *layer >= first_beyond_;
+  }
+
   void add_parts(const GgufTensor& tensor, const GgufTensorRow& row, int64_t layer, std::string_view end,
                  std::vector<GgufWeight>& weights) const {
     const bool is_of_experts = places_in(row.model) > 1;
@@ -55,25 +73,29 @@ class WeightFinder {
     for (int64_t part = 0; part < parts; ++part) {
       GgufWeight weight{.name = cat(numbered(row.model, {layer, part}), end), .tensor = &tensor};
       if (is_of_experts) weight.expert = part;
-      set_change(row, weight);
+      set_change(row, end, weight);
       weights.push_back(std::move(weight));
     }
   }
 
-  void set_change(const GgufTensorRow& row, GgufWeight& weight) const {
-    weight.change = change_of(architecture_, row, std::string_view(weight.name).substr(weight.name.rfind('.')));
-    if (weight.change != GgufChange::kHeadRows && weight.change != GgufChange::kKvHeadRows) return;
-    weight.heads = file_.whole(own_key(file_, "attention.head_count")).value_or(0);
-    if (weight.change == GgufChange::kKvHeadRows)
-      weight.heads = file_.whole(own_key(file_, "attention.head_count_kv")).value_or(weight.heads);
+  void set_change(const GgufTensorRow& row, std::string_view end, GgufWeight& weight) const {
+    weight.change = change_of(architecture_, row, end);
+    // blocks are rows of outputs in every file; a matrix of them is read as [out, in]
+    const bool is_plain_matrix = weight.tensor->type->is_plain() && weight.tensor->shape.size() == 2;
+    if (weight.change == GgufChange::kTransposed && !is_plain_matrix) weight.change = GgufChange::kNone;
+    if (!moves_rows(weight.change)) return;
+    const int64_t queries = file_.whole(own_key(file_, "attention.head_count")).value_or(0);
+    weight.heads = {queries, file_.whole(own_key(file_, "attention.head_count_kv")).value_or(queries)};
     const int64_t rows = weight.tensor->shape.front();
-    if (weight.heads < 1 || rows % (2 * weight.heads) != 0)
-      throw CheckpointError(cat(file_.path().string(), ": tensor '", printable(weight.tensor->name), "': expected ",
-                                weight.heads, " heads of an even number of rows, got ", rows, " rows"));
+    if (!fits_rows(weight.change, rows, weight.heads))
+      throw CheckpointError(cat(file_.path().string(), ": tensor '", printable(weight.tensor->name),
+                                "': expected rows of ", weight.heads.queries, " heads of queries and ",
+                                weight.heads.keys, " of keys, got ", rows, " rows: the file is damaged"));
   }
 
   const GgufFile& file_;
   const GgufArchitecture& architecture_;
+  int64_t first_beyond_ = std::numeric_limits<int64_t>::max();
 };
 
 }  // namespace
@@ -81,10 +103,15 @@ class WeightFinder {
 std::vector<int64_t> GgufWeight::shape() const {
   std::vector<int64_t> shape = tensor->shape;
   if (expert >= 0) shape.erase(shape.begin());
+  if (change == GgufChange::kTransposed) std::ranges::reverse(shape);
   // transformers has the gate of a shared expert as a matrix of one row, llama.cpp as a vector
   if (name.ends_with(".shared_expert_gate.weight") && shape.size() == 1) shape.insert(shape.begin(), 1);
   // and the taps of a short convolution with a dimension of one channel for each group
-  if (name.ends_with(".conv.conv.weight") && shape.size() == 2) shape.insert(shape.begin() + 1, 1);
+  // llama.cpp has latent attention's two matrices of each head as a tensor of three dimensions
+  if ((name.ends_with(".k_b_proj.weight") || name.ends_with(".v_b_proj.weight")) && shape.size() == 3)
+    shape = {shape[0] * shape[1], shape[2]};
+  const bool is_convolution = name.ends_with(".conv.conv.weight") || name.ends_with(".conv1d.weight");
+  if (is_convolution && shape.size() == 2) shape.insert(shape.begin() + 1, 1);
   return shape;
 }
 

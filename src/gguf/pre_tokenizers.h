@@ -17,6 +17,8 @@ struct PreTokenizer {
   bool has_nfc = false;           ///< Unicode's form NFC comes first
   bool ignores_merges = false;    ///< a word that is a piece is taken whole
   bool adds_bos = false;          ///< where the file does not say it
+  /// All steps of the pre_tokenizer in tokenizer.json, where a pattern before the bytes is not enough.
+  std::string_view steps = {};
 };
 
 /// Returns the first one for which `is_it` holds; nullptr: there is none.

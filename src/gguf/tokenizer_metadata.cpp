@@ -116,10 +116,11 @@ bool has_nfc(const FolderTokenizer& from, const Json& json) {
 struct FoundCuts {
   std::string pattern = {};
   bool cuts_digits = false, has_nfc = false, ignores_merges = false;
+  std::string_view steps = {};
 
   bool is(const PreTokenizer& known) const {
-    return known.pattern == pattern && known.cuts_digits == cuts_digits && known.has_nfc == has_nfc &&
-           known.ignores_merges == ignores_merges;
+    return known.pattern == pattern && known.steps == steps && known.cuts_digits == cuts_digits &&
+           known.has_nfc == has_nfc && known.ignores_merges == ignores_merges;
   }
 };
 
@@ -127,6 +128,12 @@ FoundCuts cuts_of(const FolderTokenizer& from, const Json& json) {
   FoundCuts cuts{.has_nfc = has_nfc(from, json),
                  .ignores_merges = is_true(under(under(json, "model"), "ignore_merges"))};
   const std::vector<Json> steps = steps_of(under(json, "pre_tokenizer"), "pretokenizers");
+  const PreTokenizer* whole = find_pre_tokenizer_if(
+      [&](const PreTokenizer& each) { return !each.steps.empty() && Json::parse(each.steps) == Json(steps); });
+  if (whole != nullptr) {
+    cuts.steps = whole->steps;
+    return cuts;
+  }
   const auto is_known = [&](const Json& step, bool is_last) {
     const std::string type = text_of(under(step, "type"));
     if (type == "Digits" && is_true(under(step, "individual_digits")) && cuts.pattern.empty() && !cuts.cuts_digits)

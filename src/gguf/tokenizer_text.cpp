@@ -119,9 +119,12 @@ void put_frame(const GgufFile& file, const GgufTokens& tokens, bool adds_bos, st
 
 // ---- Byte-level BPE
 
-void put_byte_level(const GgufFile& file, const PreTokenizer& pre, const GgufTokens& tokens, std::string& json) {
-  json += pre.has_nfc ? R"("normalizer":{"type":"NFC"},)" : R"("normalizer":null,)";
-  json += R"("pre_tokenizer":{"type":"Sequence","pretokenizers":[)";
+/// Adds the steps that cut a text, without brackets.
+void put_cuts(const PreTokenizer& pre, std::string& json) {
+  if (!pre.steps.empty()) {
+    json += pre.steps.substr(1, pre.steps.size() - 2);
+    return;
+  }
   if (pre.cuts_digits) json += R"({"type":"Digits","individual_digits":true},)";
   if (!pre.pattern.empty()) {
     json += R"({"type":"Split","pattern":{"Regex":)";
@@ -129,7 +132,14 @@ void put_byte_level(const GgufFile& file, const PreTokenizer& pre, const GgufTok
     json += R"(},"behavior":"Isolated","invert":false},)";
   }
   json += cat(R"({"type":"ByteLevel","add_prefix_space":false,"trim_offsets":true,"use_regex":)",
-              pre.pattern.empty() ? "true" : "false", "}]},");
+              pre.pattern.empty() ? "true" : "false", "}");
+}
+
+void put_byte_level(const GgufFile& file, const PreTokenizer& pre, const GgufTokens& tokens, std::string& json) {
+  json += pre.has_nfc ? R"("normalizer":{"type":"NFC"},)" : R"("normalizer":null,)";
+  json += R"("pre_tokenizer":{"type":"Sequence","pretokenizers":[)";
+  put_cuts(pre, json);
+  json += "]},";
   put_frame(file, tokens, pre.adds_bos, json);
   json += R"(,"decoder":{"type":"ByteLevel","add_prefix_space":true,"trim_offsets":true,"use_regex":true},)";
   json += R"("model":{"type":"BPE","dropout":null,"unk_token":null,"continuing_subword_prefix":null,)";

@@ -14,11 +14,18 @@ struct Effect {
   double none;
 };
 constexpr Effect kEffects[] = {
-    {"attention.scale", 0},        {"logit_scale", 0},
-    {"residual_scale", 0},         {"embedding_scale", 0},
-    {"attn_logit_softcapping", 0}, {"final_logit_softcapping", 0},
-    {"attention.clamp_kqv", 0},    {"attention.max_alibi_bias", 0},
-    {"rope.scale_linear", 1},      {"attention.causal", 1},
+    {"attention.scale", 0},
+    {"logit_scale", 0},
+    {"residual_scale", 0},
+    {"embedding_scale", 0},
+    {"attn_logit_softcapping", 0},
+    {"final_logit_softcapping", 0},
+    {"attention.clamp_kqv", 0},
+    {"attention.max_alibi_bias", 0},
+    {"rope.scale_linear", 1},
+    {"attention.causal", 1},
+    {"rope.scaling.yarn_ext_factor", 1},
+    {"rope.scaling.yarn_attn_factor", 1},
 };
 
 bool reads(const GgufArchitecture& architecture, std::string_view key) {
@@ -41,15 +48,15 @@ void refuse_effects(const GgufFile& file, const GgufArchitecture& architecture) 
 
 void refuse_unread_numbers(const GgufFile& file, const GgufArchitecture& architecture, const OrderedJson& config) {
   refuse_effects(file, architecture);
+  if (config.contains("kv_lora_rank")) return;  // latent attention has sizes of its own, which config.json says
   const int64_t size = head_size(config);
-  const double turned = static_cast<double>(size) * config.value("partial_rotary_factor", 1.0);
   const auto check = [&](std::string_view name, double expected) {
     const std::string key = own_key(file, name);
     if (const std::optional<int64_t> number = file.whole(key); number && *number != std::llround(expected))
       file.refuse(key, cat(std::llround(expected), ", as the heads of the architecture ", architecture.name, " have"),
                   cat(*number, ": take the model's safetensors"));
   };
-  check("rope.dimension_count", turned);
+  check("rope.dimension_count", turned_size(config));
   check("attention.value_length", static_cast<double>(size));
 }
 

@@ -312,6 +312,21 @@ PHI = {"self_attn.dense": "attn_output", "mlp.fc1": "ffn_up", "mlp.fc2": "ffn_do
 LFM2 = {"operator_norm": "attn_norm", "self_attn.q_layernorm": "attn_q_norm", "self_attn.k_layernorm": "attn_k_norm", "ffn_norm": "ffn_norm"}
 LFM2 |= {"self_attn.out_proj": "attn_output", "feed_forward.w1": "ffn_gate", "feed_forward.w2": "ffn_down", "feed_forward.w3": "ffn_up"}
 LFM2 |= {f"conv.{x}": f"shortconv.{x}" for x in ("conv", "in_proj", "out_proj")}
+OUTSIDE |= {"transformer.wte": "token_embd", "transformer.wpe": "position_embd", "transformer.ln_f": "output_norm", "embed_out": "output"}
+OUTSIDE |= {"gpt_neox.embed_in": "token_embd", "gpt_neox.final_layer_norm": "output_norm", "transformer.word_embeddings": "token_embd"}
+GPT2 = {"ln_1": "attn_norm", "ln_2": "ffn_norm", "attn.c_attn": "attn_qkv", "attn.c_proj": "attn_output"}
+GPTJ = {"ln_1": "attn_norm", "attn.out_proj": "attn_output", "mlp.fc_in": "ffn_up", "mlp.fc_out": "ffn_down"}
+GPTJ |= {f"attn.{x}_proj": f"attn_{x}" for x in "qkv"}
+NEOX = {"attention.query_key_value": "attn_qkv", "attention.dense": "attn_output", "mlp.dense_h_to_4h": "ffn_up", "mlp.dense_4h_to_h": "ffn_down"}
+FALCON = {"self_attention.query_key_value": "attn_qkv", "self_attention.dense": "attn_output", "mlp.dense_h_to_4h": "ffn_up"}
+FALCON |= {"mlp.dense_4h_to_h": "ffn_down", "ln_attn": "attn_norm_2", "ln_mlp": "attn_norm"}
+QWEN35 = {"post_attention_layernorm": "post_attention_norm", "linear_attn.in_proj_qkv": "attn_qkv", "linear_attn.in_proj_z": "attn_gate"}
+QWEN35 |= {"linear_attn.in_proj_b": "ssm_beta", "linear_attn.in_proj_a": "ssm_alpha", "linear_attn.conv1d": "ssm_conv1d"}
+QWEN35 |= {"linear_attn.norm": "ssm_norm", "linear_attn.out_proj": "ssm_out", "linear_attn.A_log": "ssm_a", "linear_attn.dt_bias": "ssm_dt.bias"}
+DEEPSEEK = {f"self_attn.{x}": f"attn_{y}" for x, y in (("q_a_proj", "q_a"), ("q_a_layernorm", "q_a_norm"), ("q_b_proj", "q_b"))}
+DEEPSEEK |= {"self_attn.kv_a_proj_with_mqa": "attn_kv_a_mqa", "self_attn.kv_a_layernorm": "attn_kv_a_norm", "self_attn.kv_b_proj": "attn_kv_b"}
+DEEPSEEK |= {"mlp.gate": "ffn_gate_inp"} | {f"mlp.shared_experts.{x}_proj": f"ffn_{x}_shexp" for x in ("gate", "up", "down")}
+GPT_OSS = {"post_attention_layernorm": "post_attention_norm", "mlp.router": "ffn_gate_inp"}
 
 # config.json's model_type: the architecture, and the names that differ
 ARCHITECTURES = {
@@ -320,6 +335,9 @@ ARCHITECTURES = {
     "gemma2": ("gemma2", SANDWICH), "gemma3_text": ("gemma3", SANDWICH), "olmo2": ("olmo2", SANDWICH), "exaone4": ("exaone4", SANDWICH),
     "phi3": ("phi3", {}), "glm4": ("glm4", GLM4), "cohere": ("command-r", {}), "cohere2": ("cohere2", {}), "starcoder2": ("starcoder2", {}),
     "stablelm": ("stablelm", {}), "nemotron": ("nemotron", {}), "phi": ("phi2", PHI), "lfm2": ("lfm2", LFM2),
+    "gpt2": ("gpt2", GPT2), "gpt_neox": ("gptneox", NEOX), "gptj": ("gptj", GPTJ), "falcon": ("falcon", FALCON), "gpt_oss": ("gpt-oss", GPT_OSS),
+    "deepseek_v2": ("deepseek2", DEEPSEEK), "deepseek_v3": ("deepseek2", DEEPSEEK), "glm4_moe_lite": ("deepseek2", DEEPSEEK),
+    "qwen3_5_text": ("qwen35", QWEN35), "qwen3_5_moe_text": ("qwen35moe", EXPERTS | QWEN35),
 }
 KEYS = {
     "num_hidden_layers": "block_count", "hidden_size": "embedding_length", "intermediate_size": "feed_forward_length",
@@ -331,14 +349,98 @@ KEYS = {
     "attn_logit_softcapping": "attn_logit_softcapping", "final_logit_softcapping": "final_logit_softcapping", "logit_scale": "logit_scale",
     "embedding_multiplier": "embedding_scale", "residual_multiplier": "residual_scale", "attention_multiplier": "attention.scale",
     "logits_scaling": "logit_scale", "use_parallel_residual": "use_parallel_residual", "conv_L_cache": "shortconv.l_cache",
+    "linear_conv_kernel_dim": "ssm.conv_kernel", "linear_key_head_dim": "ssm.state_size", "linear_num_key_heads": "ssm.group_count",
+    "linear_num_value_heads": "ssm.time_step_rank",
+    "q_lora_rank": "attention.q_lora_rank", "kv_lora_rank": "attention.kv_lora_rank", "first_k_dense_replace": "leading_dense_block_count",
+    "n_routed_experts": "expert_count", "n_shared_experts": "expert_shared_count", "n_group": "expert_group_count",
+    "topk_group": "expert_group_used_count", "routed_scaling_factor": "expert_weights_scale",
+    "n_layer": "block_count", "n_embd": "embedding_length", "n_inner": "feed_forward_length", "n_head": "attention.head_count",
+    "n_positions": "context_length", "layer_norm_epsilon": "attention.layer_norm_epsilon", "ffn_hidden_size": "feed_forward_length",
 }
-FLOATS = {"rms_norm_eps", "layer_norm_eps", "norm_eps", "norm_epsilon", "logit_scale", "embedding_multiplier", "residual_multiplier"}
+FLOATS = {"routed_scaling_factor", "rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon", "norm_eps", "norm_epsilon", "logit_scale", "embedding_multiplier", "residual_multiplier"}
 FLOATS |= {"attention_multiplier", "logits_scaling", "attn_logit_softcapping", "final_logit_softcapping"}
+
+
+PLUS_ONE = ("gemma", "gemma2", "gemma3_text", "nemotron", "qwen3_5_text", "qwen3_5_moe_text")
 
 
 def turned(weight, heads):
     """Rows of a head in two halves, row by row."""
     return weight.reshape(heads, 2, weight.shape[0] // heads // 2, *weight.shape[1:]).transpose(1, 2).reshape(weight.shape)
+
+
+def fused(weight, heads, kv_heads):
+    """The queries of all heads, then their keys, then their values; the checkpoint has those of each head of keys together."""
+    each = weight.reshape(kv_heads, heads // kv_heads + 2, -1, *weight.shape[1:])
+    return torch.cat([part.reshape(-1, *weight.shape[1:]) for part in (each[:, :-2], each[:, -2], each[:, -1])])
+
+
+def falcon_kv_heads(config):
+    if config.get("new_decoder_architecture"):
+        return config["num_kv_heads"]
+    return 1 if config.get("multi_query", True) else config["num_attention_heads"]
+
+
+def tiled(config, weight, begin=0):
+    """Rows of heads of values: the first of each head of keys, then the second of each; rows before `begin` stay."""
+    keys, own = config["linear_num_key_heads"], weight[begin:]
+    order = np.arange(config["linear_num_value_heads"]).reshape(keys, -1).T.flatten()
+    heads = own.reshape(len(order), -1, *own.shape[1:])
+    return torch.cat([weight[:begin], heads[torch.from_numpy(order)].reshape(own.shape)])
+
+
+def delta_rule(config, weights):
+    """Qwen3.5: heads of values in another order, and decays as they are used."""
+    found, kept, before = {}, {}, 2 * config["linear_num_key_heads"] * config["linear_key_head_dim"]
+    for name, tensor in weights.items():
+        part = name.partition("linear_attn.")[2]
+        if part in ("A_log", "dt_bias", "in_proj_a.weight", "in_proj_b.weight", "in_proj_z.weight"):
+            tensor = tiled(config, tensor)
+        elif part == "out_proj.weight":
+            tensor = tiled(config, tensor.t()).t().contiguous()
+        elif part in ("in_proj_qkv.weight", "conv1d.weight"):
+            tensor = tiled(config, tensor.squeeze(1), before)
+        if part in ("A_log", "dt_bias"):
+            found[f"blk.{name.split('.')[2]}.{QWEN35['linear_attn.' + part]}"] = -tensor.exp() if part == "A_log" else tensor
+        else:
+            kept[name] = tensor
+    return found, kept
+
+
+def latent_attention(config, weights, older):
+    """DeepSeek: keys and values of heads apart, and keys turned, if the file is not of an older llama.cpp; the router's biases."""
+    found, kept = {}, {}
+    for name, tensor in weights.items():
+        layer = (*name.split("."), "")[2]
+        if name.endswith("e_score_correction_bias"):
+            found[f"blk.{layer}.exp_probs_b.bias"] = tensor
+        elif name.endswith("kv_b_proj.weight") and not older:
+            heads = tensor.reshape(config["num_attention_heads"], -1, config["kv_lora_rank"])
+            found[f"blk.{layer}.attn_k_b.weight"] = heads[:, : config["qk_nope_head_dim"]].transpose(1, 2).contiguous()
+            found[f"blk.{layer}.attn_v_b.weight"] = heads[:, config["qk_nope_head_dim"] :].contiguous()
+        else:
+            kept[name] = tensor
+    return found, kept
+
+
+def split_gpt_oss(weights):
+    """Sinks, and experts with gate and up apart: all numbers of even places in the checkpoint are gates."""
+    found, rest = {}, {}
+    for name, tensor in weights.items():
+        layer = (*name.split("."), "")[2]
+        if name.endswith("sinks"):
+            found[f"blk.{layer}.attn_sinks.weight"] = tensor
+        elif "experts.gate_up_proj" in name:
+            end = "bias" if name.endswith("bias") else "weight"
+            for i, part in enumerate(("gate", "up")):
+                own = tensor[..., i::2]
+                found[f"blk.{layer}.ffn_{part}_exps.{end}"] = own if end == "bias" else own.transpose(1, 2).contiguous()
+        elif "experts.down_proj" in name:
+            is_bias = name.endswith("bias")
+            found[f"blk.{layer}.ffn_down_exps.{'bias' if is_bias else 'weight'}"] = tensor if is_bias else tensor.transpose(1, 2).contiguous()
+        else:
+            rest[name] = tensor
+    return found, rest
 
 
 def llama3_factors(rope, size):
@@ -363,20 +465,55 @@ def add_lfm2(config, metadata):
     metadata["lfm2.attention.layer_norm_rms_epsilon"] = metadata.pop("lfm2.attention.layer_norm_epsilon")
 
 
-def metadata_of(config):
+def add_latents(config, rope, metadata, older):
+    turned, rank = config["qk_rope_head_dim"], config["kv_lora_rank"]
+    size, value = config["qk_nope_head_dim"] + turned, config["v_head_dim"]
+    own = {"rope.dimension_count": turned, "attention.key_length": size if older else rank + turned, "attention.value_length": value if older else rank}
+    if not older:
+        own |= {"attention.key_length_mla": size, "attention.value_length_mla": value, "attention.head_count_kv": 1}
+    own["expert_weights_norm"] = bool(config.get("norm_topk_prob"))
+    own["expert_gating_func"] = 1 if config["model_type"] == "deepseek_v2" else 2
+    if config["model_type"] == "glm4_moe_lite":
+        own["leading_dense_block_count"] = config["mlp_layer_types"].count("dense")
+    if "mscale_all_dim" in rope:
+        own["rope.scaling.yarn_log_multiplier"] = 0.1 * rope["mscale_all_dim"]
+    metadata |= {f"deepseek2.{key}": number for key, number in own.items()}
+
+
+def metadata_of(config, older=False):
     name = ARCHITECTURES[config["model_type"]][0]
     metadata = {"general.architecture": name, "general.name": "test"}
     for key, own in KEYS.items():
         if config.get(key) is not None and (key != "sliding_window" or config[key] > 0):
             metadata[f"{name}.{own}"] = float(config[key]) if key in FLOATS else config[key]
+    if config.get("head_dim"):
+        metadata[f"{name}.attention.value_length"] = config["head_dim"]
     rope = config.get("rope_parameters") or {}
     rope = rope.get("full_attention", rope)
-    metadata[f"{name}.rope.freq_base"] = float(rope.get("rope_theta", config.get("rope_theta", 10000.0)))
-    head = config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"]
-    metadata[f"{name}.rope.dimension_count"] = int(head * rope.get("partial_rotary_factor", config.get("partial_rotary_factor", 1.0)))
+    head = config.get("head_dim") or config.get("hidden_size", config.get("n_embd")) // config.get("num_attention_heads", config.get("n_head"))
+    if name != "gpt2":
+        metadata[f"{name}.rope.freq_base"] = float(rope.get("rope_theta", config.get("rope_theta", 10000.0)))
+        turned = int(head * rope.get("partial_rotary_factor", config.get("partial_rotary_factor", 1.0)))
+        metadata[f"{name}.rope.dimension_count"] = config.get("rotary_dim", turned)
+    if name in ("gpt2", "gptj"):
+        metadata.setdefault(f"{name}.feed_forward_length", 4 * config["n_embd"])
+    if name == "falcon":
+        metadata["falcon.attention.head_count_kv"] = falcon_kv_heads(config)
+    if name == "deepseek2":
+        add_latents(config, rope, metadata, older)
+    if name.startswith("qwen35"):
+        metadata[f"{name}.ssm.inner_size"] = config["linear_num_value_heads"] * config["linear_value_head_dim"]
+        metadata[f"{name}.full_attention_interval"] = config["layer_types"].index("full_attention") + 1
+        metadata[f"{name}.rope.dimension_sections"] = [*rope["mrope_section"], 0]
+    if name == "gpt-oss":
+        metadata["gpt-oss.expert_feed_forward_length"] = config["intermediate_size"]
     metadata |= {f"tokenizer.ggml.{key}_id": config[key + "_id"] for key in ("bos_token", "eos_token") if config.get(key + "_id") is not None}
     if rope.get("rope_type") == "linear":
         metadata |= {f"{name}.rope.scaling.type": "linear", f"{name}.rope.scaling.factor": float(rope["factor"])}
+    if rope.get("rope_type") == "yarn":
+        metadata |= {f"{name}.rope.scaling.type": "yarn", f"{name}.rope.scaling.factor": float(rope["factor"])}
+        metadata[f"{name}.rope.scaling.original_context_length"] = rope["original_max_position_embeddings"]
+        metadata |= {f"{name}.rope.scaling.yarn_{key}": float(rope[key]) for key in ("beta_fast", "beta_slow") if key in rope}
     if rope.get("rope_type") == "longrope":
         original = config["original_max_position_embeddings"]
         growth = 1 + np.log(config["max_position_embeddings"] / original) / np.log(original)
@@ -386,13 +523,19 @@ def metadata_of(config):
     return metadata, rope, head
 
 
-def tensors_of(config, weights):
+def tensors_of(config, weights, older=False):
     """{name in the file: tensor as the file has it}."""
     names = LAYER | ARCHITECTURES[config["model_type"]][1]
     tensors, experts = {}, {}
+    if config["model_type"] == "gpt_oss":
+        tensors, weights = split_gpt_oss(weights)
+    if "kv_lora_rank" in config:
+        tensors, weights = latent_attention(config, weights, older)
+    if config["model_type"].startswith("qwen3_5"):
+        tensors, weights = delta_rule(config, weights)
     for name, tensor in weights.items():
         stem, end = name.rsplit(".", 1)
-        plus_one = config["model_type"] in ("gemma", "gemma2", "gemma3_text", "nemotron") and stem.endswith("norm") and end == "weight"
+        plus_one = config["model_type"] in PLUS_ONE and stem.endswith("norm") and end == "weight" and not stem.endswith("linear_attn.norm")
         tensor = tensor.float() + 1 if plus_one else tensor
         if stem in OUTSIDE:
             tensors[f"{OUTSIDE[stem]}.{end}"] = tensor
@@ -405,15 +548,20 @@ def tensors_of(config, weights):
         if ARCHITECTURES[config["model_type"]][0] in ("llama", "granite", "smollm3") and inner in ("self_attn.q_proj", "self_attn.k_proj"):
             tensor = turned(tensor, config["num_attention_heads" if "q_proj" in inner else "num_key_value_heads"])
         tensor = tensor.squeeze(1) if inner == "conv.conv" else tensor
+        if config["model_type"] == "gpt2" and tensor.dim() == 2:
+            tensor = tensor.t().contiguous()
+        if "query_key_value" in inner:
+            heads = config["num_attention_heads"]
+            tensor = fused(tensor, heads, falcon_kv_heads(config) if config["model_type"] == "falcon" else heads)
         tensors[f"blk.{layer}.{names[inner]}.{end}"] = tensor.flatten() if "shared_expert_gate" in inner else tensor
     return tensors | {name: torch.stack([parts[i] for i in range(len(parts))]) for name, parts in experts.items()}
 
 
-def from_checkpoint(folder, path, kind="F32", tokenizer=None):
+def from_checkpoint(folder, path, kind="F32", tokenizer=None, older=False):
     """Writes the folder's model as one GGUF file: matrices of `kind`, all else F32; with the tokenizer of a tokenizer.model, if one is named."""
     config = json.loads((Path(folder) / "config.json").read_text())
-    metadata, rope, head = metadata_of(config)
-    tensors = tensors_of(config, load_file(Path(folder) / "model.safetensors"))
+    metadata, rope, head = metadata_of(config, older)
+    tensors = tensors_of(config, load_file(Path(folder) / "model.safetensors"), older)
     if config.get("tie_word_embeddings", config["model_type"].startswith(("gemma", "cohere", "lfm2"))):
         tensors.pop("output.weight", None)
     if rope.get("rope_type") == "llama3":
@@ -441,7 +589,7 @@ def sentencepiece_metadata(model_file):
     return {
         "tokenizer.ggml.model": "llama", "tokenizer.ggml.pre": "default", "tokenizer.ggml.tokens": [sp.id_to_piece(i) for i in ids],
         "tokenizer.ggml.scores": [float(sp.get_score(i)) for i in ids], "tokenizer.ggml.token_type": kinds,
-        "tokenizer.ggml.unknown_token_id": sp.unk_id(), "tokenizer.ggml.add_bos_token": True, "tokenizer.ggml.add_eos_token": False,
+        "tokenizer.ggml.bos_token_id": sp.bos_id(), "tokenizer.ggml.unknown_token_id": sp.unk_id(), "tokenizer.ggml.add_bos_token": True, "tokenizer.ggml.add_eos_token": False,
     }
 
 

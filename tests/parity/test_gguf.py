@@ -10,7 +10,7 @@ import gguf_search
 import numpy as np
 import pytest
 import torch
-from engine import answer_jobs, assert_rows_close, lancet_logits_of
+from engine import answer_jobs, assert_rows_close, lancet_logits_of, lancet_logits_of_all
 from family_checkpoints import DENSE, VARIANTS, make_checkpoint
 from matrix_jobs import Jobs, assert_same_bits
 from safetensors.torch import load_file
@@ -23,7 +23,9 @@ NAME = "model.layers.0.mlp.down_proj.weight"
 # what tests/fixtures/families and family_checkpoints.py have of the architectures
 FAMILIES = ["llama3_rope", "mistral_window", "mixtral", "qwen2", "qwen3", "qwen3_moe", "gemma", "gemma2", "gemma3", "olmo2", "stablelm"]
 FAMILIES += ["granite", "smollm3", "qwen2_moe_everywhere", "glm4", "cohere", "cohere2", "starcoder2", "exaone4", "exaone4_no_window", "nemotron"]
-FAMILIES += ["phi3", "phi3_longrope", "phi", "lfm2"]
+FAMILIES += ["phi3", "phi3_longrope", "phi", "lfm2", "gpt2", "gpt2_inner", "gpt2_untied", "neox", "neox_sequential", "neox_no_bias", "gptj", "gptj_inner"]
+FAMILIES += ["falcon", "falcon_two_norms", "falcon_one_norm", "gpt_oss", "qwen35", "qwen35_equal_heads", "qwen35_moe"]
+FAMILIES += ["deepseek_v2", "deepseek_v2_older", "deepseek_v3", "glm4_moe_lite_first_dense"]
 # what a GGUF file does not say of a checkpoint, or llama.cpp computes otherwise
 UNSAID = {
     "mistral_window": dict(sliding_window=None),
@@ -32,9 +34,24 @@ UNSAID = {
     "cohere2": dict(layer_types=None),
     "exaone4": dict(layer_types=None),
     "smollm3": dict(no_rope_layers=None),
+    "gpt_oss": dict(swiglu_limit=7.0),
 }
 # a Qwen2-MoE of llama.cpp's has experts in every layer
 VARIANTS["qwen2_moe_everywhere"] = dataclasses.replace(DENSE["qwen2_moe"], config=DENSE["qwen2_moe"].config | dict(mlp_only_layers=[]))
+
+# nor has a Falcon of llama.cpp's biases
+FALCON = DENSE["falcon_grouped"].config | dict(bias=False)
+VARIANTS["falcon_two_norms"] = dataclasses.replace(DENSE["falcon_grouped"], config=FALCON)
+VARIANTS["falcon_one_norm"] = dataclasses.replace(DENSE["falcon_grouped"], config=FALCON | dict(num_ln_in_parallel_attn=1))
+# every fourth layer has attention; without and with experts
+QWEN35 = {key: value for key, value in DENSE["qwen3_5"].config.items() if key != "layer_types"}
+VARIANTS["qwen35"] = dataclasses.replace(DENSE["qwen3_5"], config=QWEN35)
+VARIANTS["qwen35_equal_heads"] = dataclasses.replace(DENSE["qwen3_5"], config=QWEN35 | dict(linear_num_value_heads=2, tie_word_embeddings=True))
+QWEN35_MOE = {key: value for key, value in DENSE["qwen3_5_moe"].config.items() if key != "layer_types"}
+VARIANTS["qwen35_moe"] = dataclasses.replace(DENSE["qwen3_5_moe"], config=QWEN35_MOE)
+VARIANTS["deepseek_v2_older"] = DENSE["deepseek_v2"]
+GLM = {key: value for key, value in DENSE["glm4_moe_lite"].config.items() if key != "mlp_layer_types"}
+VARIANTS["glm4_moe_lite_first_dense"] = dataclasses.replace(DENSE["glm4_moe_lite"], config=GLM)
 
 DAMAGED = [kind for kind in gguf_files.BLOCKS if kind != "NVFP4"]  # whose scales are all numbers
 
@@ -206,7 +223,7 @@ def logits(tmp_path_factory):
         if name in UNSAID:
             config = json.loads((folder / "config.json").read_text()) | UNSAID[name]
             (folder / "config.json").write_text(json.dumps({key: value for key, value in config.items() if value is not None or key == "sliding_window"}))
-        gguf_files.from_checkpoint(folder, root / f"{name}.gguf")
+        gguf_files.from_checkpoint(folder, root / f"{name}.gguf", older=name.endswith("_older"))
         folders += [folder, root / f"{name}.gguf"]
     batch = rows([1, 13, 40])
     jobs = {f"{i}": dict(folder=str(folder), rows=batch, dtype="f32", out=str(root / f"{i}.safetensors")) for i, folder in enumerate(folders)}
@@ -223,6 +240,52 @@ def test_logits_of_the_file_are_those_of_the_folder(name, logits):
     ours, expected = logits[name][1], logits[name][0]
     assert "error" not in ours and "error" not in expected, (expected, ours)
     assert_rows_close([ours[key] for key in sorted(ours)], [expected[key] for key in sorted(expected)], 1e-9)
+
+
+# matrices whose rows lie in another order, are turned or have parts, and whose rows are whole blocks
+IN_BLOCKS = {"gpt2": {}, "neox": {}, "falcon_two_norms": dict(ffn_hidden_size=64), "gpt_oss": dict(intermediate_size=32, swiglu_limit=7.0), "qwen35": {}}
+IN_BLOCKS["deepseek_v2"] = dict(kv_lora_rank=32, qk_nope_head_dim=32, v_head_dim=32)
+
+
+@pytest.mark.parametrize("name", IN_BLOCKS)
+def test_blocks_of_a_file_are_the_numbers_that_they_stand_for(name, tmp_path, monkeypatch):
+    """Logits of a file in Q8_0, with experts in MXFP4, against those of the file with the decoded numbers in F32."""
+    variant = VARIANTS[name]
+    monkeypatch.setitem(VARIANTS, name, dataclasses.replace(variant, config=variant.config | IN_BLOCKS[name]))
+    folder = make_checkpoint(name, tmp_path / "folder", TOKENIZER)
+    config, weights = json.loads((folder / "config.json").read_text()), load_file(folder / "model.safetensors")
+    blocks, numbers = {}, {}
+    for i, (tensor, data) in enumerate(gguf_files.tensors_of(config, weights).items()):
+        shape, in_blocks = list(data.shape), data.dim() > 1 and data.shape[-1] % 32 == 0 and not tensor.endswith(("ffn_gate_inp.weight", "position_embd.weight", ".bias"))
+        kind = "F32" if not in_blocks else "MXFP4" if "_exps" in tensor else "Q8_0"
+        flat = [data.numel() // shape[-1], shape[-1]]
+        made = gguf_files.plain_bytes(data) if kind == "F32" else gguf_files.encode_q8_0(data) if kind == "Q8_0" else gguf_files.random_blocks(kind, flat, i)
+        decoded = data if kind == "F32" else gguf_files.decode(kind, flat, made).reshape(shape)
+        blocks[tensor], numbers[tensor] = (kind, shape, made), ("F32", shape, gguf_files.plain_bytes(decoded))
+    for file, tensors in (("blocks", blocks), ("numbers", numbers)):
+        (tmp_path / f"{file}.gguf").write_bytes(gguf_files.gguf_bytes(gguf_files.metadata_of(config)[0], tensors))
+    assert {kind for kind, _, _ in blocks.values()} >= ({"Q8_0", "MXFP4"} if name == "gpt_oss" else {"Q8_0"})
+    ours, expected = lancet_logits_of([tmp_path / "blocks.gguf", tmp_path / "numbers.gguf"], rows([1, 13, 40]), "f32", tmp_path)
+    assert_rows_close(ours, expected, 1e-9)
+
+
+def test_layers_that_predict_further_tokens_are_left_aside(tmp_path):
+    """They come last, and metadata counts them among the layers."""
+    folder = make_checkpoint("qwen35", tmp_path / "folder", TOKENIZER)
+    config = json.loads((folder / "config.json").read_text())
+    tensors = {name: ("F32", list(tensor.shape), gguf_files.plain_bytes(tensor)) for name, tensor in
+               gguf_files.tensors_of(config, load_file(folder / "model.safetensors")).items()}
+    metadata, layers = gguf_files.metadata_of(config)[0], config["num_hidden_layers"]
+    further = {f"blk.{layers}.{name}": tensors[f"blk.3.{name}"] for name in ("attn_norm.weight", "attn_q.weight", "ffn_down.weight")}
+    further |= {f"blk.{layers}.nextn.eh_proj.weight": ("F32", [32, 64], gguf_files.plain_bytes(torch.ones(32, 64)))}
+    counted = {"qwen35.block_count": layers + 1, "qwen35.nextn_predict_layers": 1}
+    (tmp_path / "plain.gguf").write_bytes(gguf_files.gguf_bytes(metadata, tensors))
+    (tmp_path / "further.gguf").write_bytes(gguf_files.gguf_bytes(metadata | counted, tensors | further))
+    (tmp_path / "uncounted.gguf").write_bytes(gguf_files.gguf_bytes(metadata, tensors | further))
+    files = [tmp_path / f"{name}.gguf" for name in ("further", "plain", "uncounted")]
+    ours, expected, refused = lancet_logits_of_all(files, rows([13]), "f32", tmp_path)
+    assert torch.equal(ours[0], expected[0])
+    assert f"blk.{layers}" in refused or "nextn" in refused, refused
 
 
 def test_a_split_model_is_that_of_one_file(tmp_path):

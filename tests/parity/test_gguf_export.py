@@ -1,4 +1,5 @@
 """`lancet export gguf`: a model folder as a GGUF file, against the file that tests/oracle writes of it, and read back by lancet."""
+import dataclasses
 import json
 import os
 import shutil
@@ -8,8 +9,9 @@ import checkpoints
 import gguf_files
 import pytest
 import torch
-from engine import answer_jobs, assert_rows_close, run_binary, run_binary_raw
-from family_checkpoints import make_checkpoint
+from engine import answer_jobs, assert_rows_close, lancet_logits_of, run_binary, run_binary_raw
+from family_checkpoints import VARIANTS, make_checkpoint
+from quantised_twins import mxfp4_twins
 from safetensors.torch import load_file, save_file
 from test_families import TOKENIZER, rows
 from test_gguf import FAMILIES as READ
@@ -17,7 +19,8 @@ from test_gguf import UNSAID
 from test_tokenizer import DEMO, TOKENIZERS, fuzz_texts, request_texts, run_tool
 
 BLOCKED = ("lancet.", "general.name", "general.type", "general.file_type", "tokenizer.")  # what the oracle has otherwise or not at all
-FAMILIES = [name for name in READ if name != "lfm2"]  # which is read alone
+FAMILIES = [name for name in READ if not name.startswith(("lfm2", "gptj")) and not name.endswith("_older")]  # which are read alone
+ROUNDED_MORE = ("mixtral", "gpt_oss", "qwen35", "qwen35_equal_heads", "deepseek_v2", "deepseek_v3")
 FULL = os.environ.get("LANCET_TEST_FULL")
 
 
@@ -34,7 +37,7 @@ def refusal(folder, path, *options):
 
 def set_config(folder, **changes):
     config = json.loads((folder / "config.json").read_text()) | changes
-    (folder / "config.json").write_text(json.dumps({key: value for key, value in config.items() if value is not None or key == "sliding_window"}))
+    (folder / "config.json").write_text(json.dumps({key: value for key, value in config.items() if value is not None or key in ("sliding_window", "q_lora_rank")}))
     return folder
 
 
@@ -65,8 +68,8 @@ def files(tmp_path_factory):
 def test_logits_of_the_file_are_those_of_the_folder(name, files):
     _, logits = files
     assert_rows_close(logits[f"{name} 2"], logits[f"{name} 0"], 1e-9)
-    # rounded to BF16; a router of few experts may then choose others
-    assert_rows_close(logits[f"{name} 3"], logits[f"{name} 0"], 2e-2 if "moe" in name or name == "mixtral" else 2e-3)
+    # rounded to BF16; a router of few experts may then choose others, and a recurrent state keeps each difference
+    assert_rows_close(logits[f"{name} 3"], logits[f"{name} 0"], 1e-1 if name in ROUNDED_MORE or "moe" in name else 2e-3)
 
 
 def number_of(data, key):
@@ -89,6 +92,13 @@ def test_the_file_is_the_oracles(name, files):
     for key, value in oracle.items():
         if not key.startswith(BLOCKED):
             assert metadata.get(key) == value, key
+
+
+def test_experts_in_mxfp4_are_unpacked(tmp_path):
+    packed, plain = mxfp4_twins(family_folder("gpt_oss", tmp_path / "base"), tmp_path / "packed", tmp_path / "plain")
+    path = exported(packed, tmp_path / "packed.gguf", "--type", "F32")
+    ours, expected = lancet_logits_of([path, plain], rows([1, 13]), "f32", tmp_path)
+    assert_rows_close(ours, expected, 1e-9)
 
 
 def test_a_tokenizer_of_pieces_gives_the_same_ids(tmp_path):
@@ -130,6 +140,36 @@ def change_tokenizer(folder, change):
     (folder / "tokenizer.json").write_text(json.dumps(document))
 
 
+def isolated(pattern):
+    return dict(type="Split", pattern=dict(Regex=pattern), behavior="Isolated", invert=False)
+
+
+BYTES = dict(type="ByteLevel", add_prefix_space=False, trim_offsets=True, use_regex=True)
+MARKS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+DEEPSEEK = r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^""" + "\r\n"
+DEEPSEEK += r"\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[" + "\r\n" + r"]*|\s*[" + "\r\n" + r"]+|\s+(?!\S)|\s+"
+WAYS = {
+    "falcon": ([dict(type="Punctuation", behavior="Contiguous"), BYTES, dict(type="Digits", individual_digits=False), isolated("[0-9][0-9][0-9]")], False),
+    "deepseek-v3": ([isolated(r"\p{N}{1,3}"), isolated("[一-龥\u3040-ゟ゠-ヿ]+"), isolated(DEEPSEEK), BYTES | dict(use_regex=False)], False),
+    "olmo": ([BYTES], True),
+    "qwen35": ([isolated(MARKS), BYTES | dict(use_regex=False)], True),
+}
+
+
+@pytest.mark.parametrize("pre", WAYS)
+def test_a_way_to_cut_texts_gets_llama_cpps_name(pre, tmp_path):
+    steps, has_nfc = WAYS[pre]
+    folder = with_tokenizer(family_folder("qwen2", tmp_path / "model"), TOKENIZERS / "gpt2", 1400)
+    before = run_tool(folder / "tokenizer.json", texts := [*request_texts(), *fuzz_texts(400)])
+    change_tokenizer(folder, lambda document: document.update(pre_tokenizer=dict(type="Sequence", pretokenizers=steps)))
+    change_tokenizer(folder, lambda document: document.update(normalizer=dict(type="NFC") if has_nfc else None))
+    path = exported(folder, tmp_path / "model.gguf")
+    assert gguf_files.read_tensors(path)[1]["tokenizer.ggml.pre"].endswith(pre.encode())
+    ours, expected = (run_tool(place, texts) for place in (path / "tokenizer.json", folder / "tokenizer.json"))
+    assert [answer.get("ids") for answer in ours] == [answer.get("ids") for answer in expected]
+    assert before != expected
+
+
 def test_a_way_to_cut_texts_without_a_name_is_refused(tmp_path):
     folder = with_tokenizer(family_folder("qwen2", tmp_path / "model"), TOKENIZERS / "qwen2", 1400)
 
@@ -164,7 +204,7 @@ def test_merges_that_no_scores_give_are_refused(tmp_path):
         ("gemma2", dict(query_pre_attn_scalar=100), "query_pre_attn_scalar"),
         ("gemma3", dict(layer_types=["sliding_attention", "full_attention"] * 2), "layer_types"),
         ("smollm3", dict(no_rope_layers=[1, 0, 1, 1, 1]), "no_rope_layers"),
-        ("qwen3", dict(rope_parameters=dict(rope_type="yarn", rope_theta=1e4, factor=4.0, original_max_position_embeddings=64, beta_fast=4.0)), "rope"),
+        ("qwen3", dict(rope_parameters=dict(rope_type="yarn", rope_theta=1e4, factor=4.0, original_max_position_embeddings=64, truncate=False)), "rope"),
         ("qwen2", dict(eos_token_id=[2, 3, 4, 5]), "eos_token_id"),
         ("qwen2", dict(rope_parameters=dict(rope_type="dynamic", rope_theta=1e4, factor=2.0)), "dynamic"),
     ],
@@ -225,16 +265,43 @@ def test_an_edited_folder_is_exported_with_its_edits(tmp_path):
     assert [key for key in base if base[key] != ours[key]] == ["blk.1.ffn_down.weight"]
 
 
-@pytest.mark.skipif(not FULL, reason="takes minutes: make test-full")
-@pytest.mark.parametrize("kind", ["F16", "Q8_0"])
-def test_llama_cpp_says_what_lancet_says(kind, tmp_path):
-    """llama.cpp itself (the wheel xllamacpp, where it is installed) on the demo's model, with greedy decoding."""
+def said_by_llama_cpp(path, prompts):
+    """Twelve tokens of llama.cpp itself (the wheel xllamacpp, where it is installed) with greedy decoding."""
     xllamacpp = pytest.importorskip("xllamacpp")
-    path = exported(DEMO, tmp_path / "demo.gguf", "--type", kind)
     params = xllamacpp.CommonParams()
     params.model.path, params.n_ctx, params.n_parallel, params.warmup = str(path), 256, 1, False
     server = xllamacpp.Server(params)
-    for prompt in ("The mother tongue of Danielle Darrieux is", "Piranha Games, created in", "Francis Hagerup was employed in"):
-        answer = server.handle_completions({"prompt": prompt, "max_tokens": 12, "temperature": 0})
-        ours = run_binary("lancet", "generate", "--model", path, "--prompt", prompt, "--tokens", "12", "--json")
-        assert answer["choices"][0]["text"].strip() == json.loads(ours.splitlines()[0])["text"].removeprefix(prompt).strip()
+    return [server.handle_completions({"prompt": prompt, "max_tokens": 12, "temperature": 0})["choices"][0]["text"].strip() for prompt in prompts]
+
+
+def said_by_lancet(path, prompt):
+    ours = run_binary("lancet", "generate", "--model", path, "--prompt", prompt, "--tokens", "12", "--json")
+    return json.loads(ours.splitlines()[0])["text"].removeprefix(prompt).strip()
+
+
+PROMPTS = ("The mother tongue of Danielle Darrieux is", "Piranha Games, created in", "Francis Hagerup was employed in")
+
+
+@pytest.mark.skipif(not FULL, reason="takes minutes: make test-full")
+@pytest.mark.parametrize("kind", ["F16", "Q8_0"])
+def test_llama_cpp_says_what_lancet_says(kind, tmp_path):
+    path = exported(DEMO, tmp_path / "demo.gguf", "--type", kind)
+    assert said_by_llama_cpp(path, PROMPTS) == [said_by_lancet(path, prompt) for prompt in PROMPTS]
+
+
+# llama.cpp has one size for a delta rule's keys and values
+RUN_BY_LLAMA_CPP = dict.fromkeys(("gpt2", "neox", "falcon", "falcon_two_norms", "deepseek_v3"), {})
+RUN_BY_LLAMA_CPP |= {"qwen35": dict(linear_value_head_dim=8), "qwen35_moe": dict(linear_value_head_dim=8)}
+# it has no vector of queries in models of 26 and 27 layers alone, ranks groups as V3 does, and cuts YaRN's frequencies at whole pairs
+RUN_BY_LLAMA_CPP["deepseek_v2"] = dict(q_lora_rank=16, n_group=1, topk_group=1, topk_method="greedy")
+RUN_BY_LLAMA_CPP["gpt_oss"] = dict(rope_parameters=dict(rope_type="default", rope_theta=150000.0))
+
+
+@pytest.mark.skipif(not FULL, reason="takes minutes: make test-full")
+@pytest.mark.parametrize("family", RUN_BY_LLAMA_CPP)
+def test_llama_cpp_runs_other_architectures_as_lancet_does(family, tmp_path, monkeypatch):
+    variant = VARIANTS[family]
+    monkeypatch.setitem(VARIANTS, family, dataclasses.replace(variant, config=variant.config | RUN_BY_LLAMA_CPP[family]))
+    path = exported(family_folder(family, tmp_path / "model"), tmp_path / "model.gguf")
+    same = [theirs == said_by_lancet(path, prompt) for theirs, prompt in zip(said_by_llama_cpp(path, PROMPTS), PROMPTS, strict=True)]
+    assert same.count(True) >= 2, same  # of random weights two tokens or two experts may be as good

@@ -2,6 +2,7 @@
 // table of architectures, from which GGUF files are read, is used in the other direction.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -15,6 +16,7 @@
 namespace lancet {
 
 struct GgufArchitecture;
+struct GgufTensorRow;
 
 /// Numbers of config.json by their keys; flags are 0 and 1.
 using ConfigNumbers = std::map<std::string, double, std::less<>>;
@@ -27,20 +29,39 @@ struct GgufRope {
                                  ///< "longrope", whose factors are tensors
   double factor = 1;
   int64_t original_positions = 0;           ///< of "yarn", "llama3" and "longrope"
+  double fast_turns = 32, slow_turns = 1;   ///< of "yarn"
   std::optional<double> window_theta = {};  ///< of layers with a window, if it is another one
   std::vector<float> short_factors = {};    ///< of "longrope", as the two below
   std::vector<float> long_factors = {};
   double amplitude = 1;
+  double log_share = 0;                             ///< of "yarn": mscale_all_dim
+  std::vector<int32_t> sections = {11, 11, 10, 0};  ///< pairs that turn by time, height, width; texts have one position
+};
+
+// Names of numbers that metadata has and that are no keys of config.json: of latent attention the sizes of a head's key
+// and value, and of what llama.cpp has in their place where it absorbs projections; how routers score (1: softmax, 2:
+// sigmoid).
+inline constexpr std::string_view kLatentKeySize = "latent_key_size", kLatentValueSize = "latent_value_size",
+                                  kAbsorbedKeySize = "absorbed_key_size", kAbsorbedValueSize = "absorbed_value_size",
+                                  kGatingFunction = "gating_function";
+
+/// What a tensor has of a weight.
+enum class GgufPart {
+  kWhole,
+  kLatentKeys,   ///< of latent attention the matrices of each head's keys, turned: [heads, rank, plain part]
+  kLatentValues  ///< those of values: [heads, value, rank]
 };
 
 /// The place of a weight in the file.
 struct GgufPlaceOf {
   std::string tensor;  ///< "blk.3.ffn_down.weight"
   GgufChange change = GgufChange::kNone;
-  int64_t heads = 0;     ///< of kHeadRows and kKvHeadRows
+  GgufHeads heads = {};  ///< of changes of the rows' order
   int64_t expert = -1;   ///< its place in the tensor's first dimension; -1: the whole tensor
-  bool is_flat = false;  ///< without the dimension of size 1 that the model's class has
-  bool is_kept = false;  ///< llama.cpp wants it in F32, whatever the type of the others
+  GgufPart part = GgufPart::kWhole;
+  int64_t plain_dim = 0;  ///< of latent attention: numbers of a head's key without the turned part
+  bool is_flat = false;   ///< without the dimension of size 1 that the model's class has
+  bool is_kept = false;   ///< llama.cpp wants it in F32, whatever the type of the others
 };
 
 class GgufLayout {
@@ -52,10 +73,14 @@ class GgufLayout {
   std::string_view architecture() const;
   /// Returns general.architecture and all metadata that begins with the architecture's name.
   std::vector<GgufEntry> metadata(const GgufRope& rope) const;
-  /// Throws: CheckpointError for a weight that the architecture does not have.
-  GgufPlaceOf place_of(std::string_view weight) const;
+  /// Returns one place, or those of the two parts of latent attention's heads. Throws: CheckpointError for a weight
+  /// that the architecture does not have.
+  std::vector<GgufPlaceOf> places_of(std::string_view weight) const;
 
  private:
+  GgufPlaceOf place_of(std::string_view weight) const;
+  GgufPlaceOf place_in(const GgufTensorRow& row, const std::array<int64_t, 2>& numbers, std::string_view end) const;
+
   const GgufArchitecture* architecture_;
   ConfigNumbers numbers_;
   std::string where_;

@@ -18,6 +18,17 @@ enum class GgufChange {
   kLessOne,     ///< norms that the file has as 1 + w
   kHeadRows,    ///< rows of each head: the file has the two halves of a head in turn, row by row
   kKvHeadRows,  ///< likewise, of heads of keys
+  kByKeyHead,  ///< rows of queries, keys and values, which the file has one after the other: the model's class has each
+               ///< key head's together, its queries first
+  kLogDecay,   ///< the file has -exp(w)
+  kTransposed,  ///< plain numbers [out, in], which the model's class has as [in, out]
+};
+
+/// Numbers of heads of attention.
+struct GgufHeads {
+  int64_t queries = 0;
+  int64_t keys = 0;
+  bool operator==(const GgufHeads&) const = default;
 };
 
 /// A matrix, vector or number of the model, and its place in the file.
@@ -25,8 +36,8 @@ struct GgufWeight {
   std::string name;                    ///< "model.layers.3.mlp.down_proj.weight"
   const GgufTensor* tensor = nullptr;  ///< outlived by the GgufFile
   GgufChange change = GgufChange::kNone;
-  int64_t heads = 0;    ///< of kHeadRows and kKvHeadRows
-  int64_t expert = -1;  ///< place in the tensor's first dimension; -1: the whole tensor
+  GgufHeads heads = {};  ///< of changes of the rows' order
+  int64_t expert = -1;   ///< place in the tensor's first dimension; -1: the whole tensor
 
   /// Its own, without an expert's number.
   std::vector<int64_t> shape() const;

@@ -25,7 +25,8 @@ enum class Layout : uint8_t {
   kByMixerHead,  ///< [out, in]; several: interleaved by key head of a recurrent mixer (Qwen3-Next)
   kOneRow,       ///< a vector that is stored as [1, out]
   kByExpert,     ///< [experts, out, in]; several: one after the other within each expert (Granite's)
-  kByExpertColumns  ///< [experts, in, out]; several: interleaved number by number (gpt-oss)
+  kByExpertColumns,  ///< [experts, in, out]; several: interleaved number by number (gpt-oss)
+  kLatentParts  ///< two tensors: keys of each head [rank, plain part], values of each head [value, rank] (GGUF files)
 };
 
 /// Whether one tensor holds the weights of all experts of a layer.
@@ -82,6 +83,8 @@ struct Family {
   /// The name in transformers of the parameter that holds a layer's down projections, for files that store each expert
   /// in a tensor of its own while PEFT does not map these names to it. "{}" stands for the layer.
   std::string_view experts_parameter = {};
+  /// Programs read this family's experts in one tensor alone: rows for experts apart are those of GGUF files.
+  bool joins_experts = false;
   bool refuses_mixer_lora = false;  ///< PEFT refuses adapters of the output projections of its recurrent mixers
   /// Fills in the fields that follow from the keys. Reports problems to the reader.
   void (*read)(ConfigReader& keys, ModelConfig& config) = nullptr;

@@ -15,6 +15,7 @@ struct LatentConfig {
   int64_t turned_dim = 0;
   int64_t value_dim = 0;  ///< size of a head's value, at most the size of its key
   double norm_eps = 1e-6;
+  bool is_split = false;  ///< the files have keys and values of heads in tensors of their own (Layout::kLatentParts)
 };
 
 }  // namespace lancet

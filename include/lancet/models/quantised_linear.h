@@ -24,7 +24,10 @@ struct QuantiseRule {
   void add_edited(std::span<const WeightId> ids);
   /// Whether the rule applies to a weight: a matrix of attention or of an MLP that is not edited.
   bool covers(WeightId id) const;
-  bool keeps_packed(const WeightSpec& spec) const { return !spec.packed.empty() && covers(spec.id); }
+  bool keeps_packed(const WeightSpec& spec) const {
+    // keys of latent attention's heads lie turned there, and are unpacked
+    return !spec.packed.empty() && spec.stored.layout != Layout::kLatentParts && covers(spec.id);
+  }
   /// Whether the weight is quantised while it is loaded.
   bool quantises(const WeightSpec& spec) const {
     return quantiser.has_value() && spec.packed.empty() && covers(spec.id);

@@ -36,9 +36,10 @@ struct MixerFactors {
 /// keys and queries too: keys are what writes to its state, queries are what reads it.
 struct RecurrenceConfig {
   MixerKind kind = MixerKind::kGatedDelta;
-  int64_t key_heads = 0;    ///< heads of queries and keys
-  int64_t value_heads = 0;  ///< heads of values: key_heads or a multiple of it
-  int64_t key_dim = 0;      ///< dimensions of a key head
+  int64_t key_heads = 0;      ///< heads of queries and keys
+  int64_t value_heads = 0;    ///< heads of values: key_heads or a multiple of it
+  bool tiled_values = false;  ///< value head v reads key head v % key_heads, not v / (value_heads / key_heads)
+  int64_t key_dim = 0;        ///< dimensions of a key head
   int64_t value_dim = 0;
   int64_t step_rank = 0;              ///< size of the vector from which a selective space's steps are computed
   int64_t taps = 0;                   ///< number of tokens that the convolution sees, the current one included

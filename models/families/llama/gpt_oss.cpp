@@ -16,7 +16,14 @@ constexpr WeightRow kExpertRows[] = {{kRouter, "model.layers.{}.mlp.router.weigh
                                      {kDown, "model.layers.{}.mlp.experts.down_proj", kColumns},
                                      {kGateBias, "model.layers.{}.mlp.experts.gate_up_proj_bias", kColumns},
                                      {kUpBias, "model.layers.{}.mlp.experts.gate_up_proj_bias", kColumns},
-                                     {kDownBiases, "model.layers.{}.mlp.experts.down_proj_bias", Layout::kByExpert}};
+                                     {kDownBiases, "model.layers.{}.mlp.experts.down_proj_bias", Layout::kByExpert},
+                                     // of GGUF files, which have gates, ups and downs apart
+                                     {kGate, "model.layers.{}.mlp.experts.{}.gate_proj.weight"},
+                                     {kUp, "model.layers.{}.mlp.experts.{}.up_proj.weight"},
+                                     {kDown, "model.layers.{}.mlp.experts.{}.down_proj.weight"},
+                                     {kGateBias, "model.layers.{}.mlp.experts.{}.gate_proj.bias"},
+                                     {kUpBias, "model.layers.{}.mlp.experts.{}.up_proj.bias"},
+                                     {kDownBiases, "model.layers.{}.mlp.experts.{}.down_proj.bias"}};
 
 void read_gpt_oss(ConfigReader& keys, ModelConfig& config) {
   read_llama_fields(keys, config,
@@ -52,6 +59,8 @@ constinit const Family gpt_oss = {
     .harmless_keys = {"router_aux_loss_coef", "output_router_logits", "experts_per_token", "initial_context_length"},
     .weights = rows_of({llama_rows(kSinkRows), kExpertRows}),
     .ignored_tensors = kLlamaIgnoredTensors,
+    .experts_parameter = "model.layers.{}.mlp.experts.down_proj",
+    .joins_experts = true,
     .read = read_gpt_oss};
 
 }  // namespace lancet

@@ -136,6 +136,9 @@ class GgufForm final : public OutputForm {
 void check_gguf_output(const OutputOptions& asked, const ModelFiles& files, const std::vector<WeightId>& edited) {
   for (const WeightSpec& spec : resolve_weights(files.config, files.checkpoint)) {
     if (std::ranges::find(edited, spec.id) == edited.end()) continue;
+    if (spec.stored.layout == Layout::kLatentParts)
+      throw ConfigError(cat("output.format: gguf: ", spec.name, ": lancet does not write the two tensors in which the ",
+                            "file has it: choose other matrices, or edit the model's safetensors"));
     if (!spec.is_whole())
       throw ConfigError(cat("output.format: gguf: ", spec.name,
                             " shares its tensor with other weights, which would change with it: expected adapter"));

@@ -29,6 +29,7 @@ class Differences {
       compare_rope("the rotary embedding of layers with a window", one_.window_rope.value_or(one_.rope),
                    other_.window_rope.value_or(other_.rope));
     compare_experts();
+    compare_mixers();
     compare_rest();
     return std::move(keys_);
   }
@@ -137,6 +138,15 @@ class Differences {
          a.groups == b.groups && a.groups_chosen == b.groups_chosen && a.group_best == b.group_best);
     note("routed_scaling_factor", is_near(a.scale, b.scale));
     note("shared_expert_intermediate_size", a.shared == b.shared && a.shared_switch == b.shared_switch);
+  }
+
+  void compare_mixers() {
+    const RecurrenceConfig &a = one_.recurrence, &b = other_.recurrence;
+    if (std::ranges::count(a.layers, true) == 0 && std::ranges::count(b.layers, true) == 0) return;
+    note("linear_num_key_heads or linear_num_value_heads",
+         a.kind == b.kind && a.key_heads == b.key_heads && a.value_heads == b.value_heads);
+    note("linear_key_head_dim or linear_value_head_dim", a.key_dim == b.key_dim && a.value_dim == b.value_dim);
+    note("linear_conv_kernel_dim", a.taps == b.taps);
   }
 
   void compare_rest() {

@@ -12,6 +12,7 @@
 #include "lancet/core/version.h"
 #include "lancet/export/checkpoint_job.h"
 #include "lancet/gguf/gguf_model.h"
+#include "lancet/gguf/tiled_heads.h"
 #include "lancet/io/file_handle.h"
 #include "lancet/io/files.h"
 #include "lancet/io/model_file_names.h"
@@ -43,7 +44,10 @@ uint64_t bytes_of_group(const OwnGroup& group, DType dtype) {
 class CheckpointExport {
  public:
   explicit CheckpointExport(const ExportCheckpointJob& job)
-      : job_(job), files_(open_model(job.model, {})), dtype_(job.dtype.value_or(files_.config.dtype)), own_(files_) {}
+      : job_(job),
+        files_(open_model(job.model, {})),
+        dtype_(job.dtype.value_or(files_.config.dtype)),
+        own_(files_, TensorsForm::kClass) {}
 
   ExportCheckpointReport write(const fs::path& folder) const {
     write_side_files(folder);
@@ -77,6 +81,7 @@ class CheckpointExport {
       if (name == "config.json") {
         nlohmann::ordered_json config = parse_ordered_json(text);
         config.erase("quantization_config");
+        config.erase(kTiledValueHeads);  // the folder has its class's order
         config["dtype"] = config_dtype(dtype_);
         text = config.dump(2) + "\n";
       }

@@ -7,6 +7,7 @@
 #include "gguf_tensors.h"
 #include "lancet/core/error.h"
 #include "lancet/core/progress.h"
+#include "lancet/core/reporter.h"
 #include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
 #include "lancet/core/version.h"
@@ -34,6 +35,8 @@ constexpr std::string_view kTexts[] = {"The capital of France is Paris.",
                                        "",
                                        " ",
                                        "\n"};
+
+bool is_gelu(Activation activation) { return activation == Activation::kGelu || activation == Activation::kGeluTanh; }
 
 bool is_of_lancet(const fs::path& file) {
   try {
@@ -122,7 +125,13 @@ class GgufExport {
   /// What the file says is read as it will be read: so nothing is lost without a word. Its weights need not be there.
   void check_description(const fs::path& file, uint64_t size) const {
     fs::resize_file(file, size);
-    const std::vector<std::string> keys = differing_keys(files_.config, describe_model(file, {}).config);
+    ModelConfig said = describe_model(file, {}).config;
+    if (is_gelu(files_.config.activation) && is_gelu(said.activation) && files_.config.activation != said.activation) {
+      log_warning(cat(files_.checkpoint.folder().string(), ": a GGUF file does not say which form of GELU the model ",
+                      "has, the exact one or the one with tanh; programs that run the file take the latter"));
+      said.activation = files_.config.activation;
+    }
+    const std::vector<std::string> keys = differing_keys(files_.config, said);
     if (!keys.empty())
       throw CheckpointError(cat((files_.checkpoint.folder() / "config.json").string(), ": ", join(keys),
                                 ": expected values that a GGUF file of this architecture can say, got others: ",

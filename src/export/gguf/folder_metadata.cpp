@@ -28,6 +28,31 @@ ConfigJson config_of_language_model(const ModelFiles& files) {
   return keys;
 }
 
+/// Adds what metadata has of latent attention, in the form in which llama.cpp absorbs projections, and of its experts.
+void add_latents(const ModelConfig& config, ConfigNumbers& numbers) {
+  const LatentConfig& latent = config.latent;
+  const ExpertsConfig& experts = config.experts;
+  const auto first = std::ranges::find(experts.layers, true);
+  const std::pair<std::string_view, int64_t> sizes[] = {
+      {"num_key_value_heads", 1},
+      {kLatentKeySize, config.head_dim},
+      {kLatentValueSize, latent.value_dim},
+      {kAbsorbedKeySize, latent.rank + latent.turned_dim},
+      {kAbsorbedValueSize, latent.rank},
+      {"kv_lora_rank", latent.rank},
+      {"qk_nope_head_dim", latent.plain_dim},
+      {"first_k_dense_replace", first - experts.layers.begin()},
+      {"n_routed_experts", experts.count},
+      {"n_shared_experts", experts.d_ffn > 0 ? experts.shared / experts.d_ffn : 0},
+      {"n_group", experts.groups},
+      {"topk_group", experts.groups_chosen},
+      {"norm_topk_prob", experts.sums_to_one ? 1 : 0},
+      {kGatingFunction, experts.score == RouterScore::kSigmoid ? 2 : 1}};
+  for (const auto& [key, size] : sizes) numbers[std::string(key)] = static_cast<double>(size);
+  if (latent.query_rank > 0) numbers["q_lora_rank"] = static_cast<double>(latent.query_rank);
+  numbers["routed_scaling_factor"] = experts.scale;
+}
+
 /// All numbers of config.json, and those that it leaves to the class's defaults.
 ConfigNumbers numbers_of(const ConfigJson& json, const ModelConfig& config) {
   ConfigNumbers numbers;
@@ -36,13 +61,21 @@ ConfigNumbers numbers_of(const ConfigJson& json, const ModelConfig& config) {
       numbers[key] = value.get<bool>() ? 1 : 0;
     else if (value.is_number())
       numbers[key] = value.get<double>();
-  const std::pair<const char*, int64_t> sizes[] = {
-      {"num_hidden_layers", config.n_layers},     {"hidden_size", config.d_model},
-      {"intermediate_size", config.d_ffn},        {"num_attention_heads", config.n_heads},
-      {"num_key_value_heads", config.n_kv_heads}, {"max_position_embeddings", config.max_positions},
-      {"vocab_size", config.vocab_size}};
+  const std::pair<const char*, int64_t> sizes[] = {{"num_hidden_layers", config.n_layers},
+                                                   {"hidden_size", config.d_model},
+                                                   {"intermediate_size", config.d_ffn},
+                                                   {"num_attention_heads", config.n_heads},
+                                                   {"num_key_value_heads", config.n_kv_heads},
+                                                   {"max_position_embeddings", config.max_positions},
+                                                   {"vocab_size", config.vocab_size},
+                                                   {"n_layer", config.n_layers},
+                                                   {"n_embd", config.d_model},
+                                                   {"n_inner", config.d_ffn},
+                                                   {"n_head", config.n_heads},
+                                                   {"n_positions", config.max_positions},
+                                                   {"ffn_hidden_size", config.d_ffn}};
   for (const auto& [key, size] : sizes) numbers.try_emplace(key, static_cast<double>(size));
-  for (const char* key : {"rms_norm_eps", "layer_norm_eps", "norm_eps", "norm_epsilon"})
+  for (const char* key : {"rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon", "norm_eps", "norm_epsilon"})
     numbers.try_emplace(key, config.norm_eps);
   if (config.head_dim * config.n_heads != config.d_model)
     numbers.try_emplace("head_dim", static_cast<double>(config.head_dim));
@@ -52,6 +85,18 @@ ConfigNumbers numbers_of(const ConfigJson& json, const ModelConfig& config) {
     numbers.try_emplace("num_experts_per_tok", static_cast<double>(config.experts.chosen));
     numbers.try_emplace("moe_intermediate_size", static_cast<double>(config.experts.d_ffn));
   }
+  if (const RecurrenceConfig& mixer = config.recurrence; mixer.kind == MixerKind::kGatedDelta && mixer.taps > 0) {
+    const auto attention = std::ranges::find(mixer.layers, false);
+    const std::pair<const char*, int64_t> of_mixer[] = {
+        {"linear_conv_kernel_dim", mixer.taps},    {"linear_key_head_dim", mixer.key_dim},
+        {"linear_num_key_heads", mixer.key_heads}, {"linear_num_value_heads", mixer.value_heads},
+        {"linear_value_size", mixer.value_size()}, {"full_attention_interval", attention - mixer.layers.begin() + 1}};
+    for (const auto& [key, size] : of_mixer) numbers[key] = static_cast<double>(size);
+  }
+  if (config.latent.rank > 0) add_latents(config, numbers);
+  // Falcon's files may have another number, which does not count
+  numbers["num_kv_heads"] = static_cast<double>(config.n_kv_heads);
+  numbers.try_emplace("use_parallel_residual", config.order == BlockOrder::kParallel ? 1 : 0);
   numbers.try_emplace("logit_scale", config.logits_scale);
   if (config.attention_cap > 0) numbers.try_emplace("attn_logit_softcapping", config.attention_cap);
   if (config.logits_cap > 0) numbers.try_emplace("final_logit_softcapping", config.logits_cap);
@@ -60,6 +105,27 @@ ConfigNumbers numbers_of(const ConfigJson& json, const ModelConfig& config) {
   else
     numbers.erase("sliding_window");  // a key that no layer follows
   return numbers;
+}
+
+/// DeepSeek's mscale_all_dim.
+double log_share_of(const ConfigJson& json) {
+  for (const char* key : {"rope_scaling", "rope_parameters"})
+    if (const auto rope = json.find(key); rope != json.end() && rope->is_object())
+      if (const auto share = rope->find("mscale_all_dim"); share != rope->end() && share->is_number())
+        return share->get<double>();
+  return 0;
+}
+
+/// The parts of the rotary embedding for time, height and width; four numbers.
+std::vector<int32_t> sections_of(const ConfigJson& json, std::vector<int32_t> sections) {
+  constexpr size_t kSections = 4;
+  for (const char* key : {"rope_scaling", "rope_parameters"})
+    if (const auto rope = json.find(key); rope != json.end() && rope->is_object())
+      if (const auto own = rope->find("mrope_section");
+          own != rope->end() && own->is_array() && own->size() < kSections)
+        sections = own->get<std::vector<int32_t>>();
+  sections.resize(kSections);
+  return sections;
 }
 
 }  // namespace
@@ -76,6 +142,8 @@ GgufRope rope_of(const ModelFiles& files) {
   const RopeConfig& rope = files.config.rope;
   GgufRope made{
       .dim = rope.dim, .theta = rope.theta, .factor = rope.factor, .original_positions = rope.original_max_positions};
+  made.log_share = log_share_of(config_of_language_model(files));
+  made.sections = sections_of(config_of_language_model(files), made.sections);
   if (files.config.window_rope) made.window_theta = files.config.window_rope->theta;
   switch (rope.scaling) {
     case RopeConfig::Scaling::kNone:
@@ -85,6 +153,8 @@ GgufRope rope_of(const ModelFiles& files) {
       break;
     case RopeConfig::Scaling::kYarn:
       made.scaling = "yarn";
+      made.fast_turns = rope.fast_turns;
+      made.slow_turns = rope.slow_turns;
       break;
     case RopeConfig::Scaling::kLlama3:
       made.scaling = "llama3";

@@ -22,12 +22,18 @@ class GgufTensors {
   std::vector<Tensor> encoded(size_t tensor) const;
 
  private:
+  /// Tensors of the model that become one of the file.
+  struct Source {
+    size_t group = 0;
+    std::vector<GgufPlaceOf> places;  ///< of the group's tensors
+  };
+
   GgufNewTensor describe(const OwnGroup& group, const std::vector<GgufPlaceOf>& places) const;
 
   OwnTensors own_;
   const GgufType* matrix_type_;
-  std::vector<GgufNewTensor> described_;          ///< one for each group of own_
-  std::vector<std::vector<GgufPlaceOf>> places_;  ///< of the group's tensors
+  std::vector<Source> sources_;
+  std::vector<GgufNewTensor> described_;  ///< one for each source
 };
 
 }  // namespace lancet

@@ -6,11 +6,29 @@
 #include <map>
 
 #include "lancet/models/stored_part.h"
+#include "value_heads.h"
 
 namespace lancet {
+namespace {
 
-OwnTensors::OwnTensors(const ModelFiles& files)
-    : files_(files), own_(weight_table(files.config)), stored_(resolve_weights(files.config, files.checkpoint)) {
+std::vector<WeightSpec> own_table(const ModelFiles& files, TensorsForm form) {
+  ModelConfig config = files.config;
+  // what config.json alone says is the form of the class; the files may have another one
+  config.experts.in_one_tensor =
+      form == TensorsForm::kClass &&
+      parse_model_config(files.checkpoint.config_text(), "", {}, files.checkpoint.folder().string())
+          .experts.in_one_tensor;
+  config.latent.is_split = false;
+  return weight_table(config);
+}
+
+}  // namespace
+
+OwnTensors::OwnTensors(const ModelFiles& files, TensorsForm form)
+    : files_(files),
+      form_(form),
+      own_(own_table(files, form)),
+      stored_(resolve_weights(files.config, files.checkpoint)) {
   std::map<std::string, size_t> group_of;
   for (size_t i = 0; i < own_.size(); ++i) {
     const StoredPlace& place = own_[i].stored;
@@ -28,7 +46,9 @@ std::vector<Tensor> OwnTensors::read(const OwnGroup& group, at::ScalarType type)
   std::map<std::string, Tensor> filled;
   for (const OwnTensor& tensor : group.tensors) filled[tensor.name] = torch::empty(tensor.shape, type);
   for (const size_t i : group.weights) {
-    const Tensor weight = read_stored(files_.checkpoint, stored_[i], type).to(type);
+    const Tensor stored = read_stored(files_.checkpoint, stored_[i], type).to(type);
+    const Tensor weight =
+        with_value_heads(stored, own_[i].id.kind, files_.config.recurrence, form_ == TensorsForm::kGguf);
     const std::vector<Tensor> parts = stored_parts(own_[i], weight);
     for (size_t k = 0; k < parts.size(); ++k) put_stored_part(filled.at(own_[i].stored.tensors[k]), own_[i], parts[k]);
   }

@@ -21,9 +21,14 @@ struct OwnGroup {
   std::vector<size_t> weights;  ///< places in the table of weights
 };
 
+enum class TensorsForm {
+  kClass,  ///< what the model's class saves
+  kGguf    ///< each expert's matrices in tensors of their own, and value heads in the order of GGUF files
+};
+
 class OwnTensors {
  public:
-  explicit OwnTensors(const ModelFiles& files);
+  explicit OwnTensors(const ModelFiles& files, TensorsForm form);
 
   const std::vector<OwnGroup>& groups() const { return groups_; }
   /// Returns the tensors of a group, contiguous and on the host. Throws: CheckpointError; NumericError for packed
@@ -32,6 +37,7 @@ class OwnTensors {
 
  private:
   const ModelFiles& files_;
+  TensorsForm form_;
   std::vector<WeightSpec> own_;     ///< as the model's class has its tensors
   std::vector<WeightSpec> stored_;  ///< the same weights as the files have them
   std::vector<OwnGroup> groups_;

@@ -9,7 +9,7 @@
 namespace lancet {
 
 /// Returns the rows in the order that the file has, from the model's order: numbers or encoded bytes [rows, any].
-/// Changes nothing but the order, and only for GgufChange::kHeadRows and kKvHeadRows.
-Tensor rows_of_file(const Tensor& rows, GgufChange change, int64_t heads);
+/// Changes nothing but the order, and only for changes that move rows.
+Tensor rows_of_file(const Tensor& rows, GgufChange change, const GgufHeads& heads);
 
 }  // namespace lancet

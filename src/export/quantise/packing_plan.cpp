@@ -128,7 +128,8 @@ WeightSpec with_own_tensors(const ModelConfig& config, const WeightSpec& spec, s
   ModelConfig apart = config;
   apart.experts.in_one_tensor = false;
   WeightSpec own = weight_spec(apart, spec.id);
-  if (has_all_experts(own.stored.layout) || std::ssize(own.stored.tensors) != spec.experts)
+  if (config.family->joins_experts || has_all_experts(own.stored.layout) ||
+      std::ssize(own.stored.tensors) != spec.experts)
     throw ConfigError(cat("lancet quantise: layers of ", config.family->name,
                           " have all their experts in one tensor, and programs that read this family have no names for "
                           "matrices of one expert: quantise it while it is loaded (run.quantise_base)"));

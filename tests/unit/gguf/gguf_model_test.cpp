@@ -58,7 +58,7 @@ TEST_F(GgufModelTest, GivesTensorsTheNamesOfTheClass) {
   EXPECT_EQ(weights[0].name, "model.embed_tokens.weight");
   EXPECT_EQ(weights[1].name, "model.layers.0.self_attn.q_proj.weight");
   EXPECT_EQ(weights[1].change, GgufChange::kHeadRows);
-  EXPECT_EQ(weights[1].heads, 4);
+  EXPECT_EQ(weights[1].heads.queries, 4);
   EXPECT_EQ(weights[2].change, GgufChange::kNone);
   const GgufFile other =
       open(gguf_file(small_llama(), {tensor_info("blk.0.rwkv.weight", {4}, 0, 0)}, std::string(32, '\0')));
