@@ -226,8 +226,6 @@ void check_requests(const ModelFiles& files, const std::vector<EditRequest>& req
     prepare_requests(*files.tokenizer, requests, known, form);
   } else {
     tokenize_requests(*files.tokenizer, requests, form.end);
-    if (std::ranges::any_of(requests, [](const EditRequest& request) { return !request.rewordings.empty(); }))
-      log_warning("requests have rewordings, and this method trains on the prompts alone: it does not edit them");
   }
 }
 

@@ -1,5 +1,8 @@
 #include "lancet/pipeline/method_run.h"
 
+#include <algorithm>
+#include <span>
+
 #include "edit_stream.h"
 #include "lancet/core/hash.h"
 #include "lancet/core/reporter.h"
@@ -55,6 +58,13 @@ void note_journal(const Journal& journal, EditReport& report) {
   report.undone = journal.undone();
 }
 
+/// Warns of rewordings that the method does not edit.
+void warn_of_rewordings(std::span<const EditRequest> requests, const Editor& editor) {
+  if (editor.values() != nullptr) return;
+  if (std::ranges::any_of(requests, [](const EditRequest& request) { return !request.rewordings.empty(); }))
+    log_warning("requests have rewordings, and this method trains on the prompts alone: it does not edit them");
+}
+
 }  // namespace
 
 MethodRun::MethodRun(const ResolvedJob& job, EditInputs& inputs, Communicator& ranks, MethodOptions options)
@@ -75,6 +85,7 @@ MethodRun::MethodRun(const ResolvedJob& job, EditInputs& inputs, Communicator& r
   work_ = edit_work(job, inputs.files.config, {inputs.files.tokenizer.get(), inputs.requests, inputs.plan.size()},
                     assumptions);
   if (kind_ == MethodWork::kEdits) check_old_answers(inputs.requests, *job_.editor);
+  if (kind_ == MethodWork::kEdits && ranks.is_root()) warn_of_rewordings(inputs.requests, *job_.editor);
   if (job.continue_from && ranks.is_root()) earlier_.emplace(job, inputs.requests, inputs.files.config);
   std::optional<JobStatistics>& statistics = prepared_->statistics;
   if (kind_ == MethodWork::kRestores) work_ = restoring(std::move(work_));
