@@ -18,7 +18,10 @@ int64_t whole_sum(const Tally& tally) { return static_cast<int64_t>(tally.sum + 
 std::vector<std::string> gentler_edits(const ConfigTree& editor) {
   std::vector<std::string> remedies;
   if (const std::string spread = spread_remedy(editor); !spread.empty()) remedies.push_back(spread);
-  if (const std::optional<double> kl = number_at(editor, "values.kl"))
+  const std::optional<double> kl = number_at(editor, "values.kl");
+  if (const ConfigTree* kept = find_dotted(editor, "values.kept_prompts"); kl && (!kept || kept->items.empty()))
+    remedies.push_back("name other prompts about a subject in editor.values.kept_prompts, for example '{} can'");
+  if (kl)
     remedies.push_back(
         cat("raise editor.values.kl (now ", *kl, "), which holds what the model says after '{subject} is a'"));
   if (const std::optional<double> clamp = number_at(editor, "values.clamp"))

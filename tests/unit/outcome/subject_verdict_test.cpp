@@ -37,8 +37,11 @@ TEST(Subjects, ThatAreWreckedAreNoPlainSuccess) {
   const std::string warning = subject_warning(report, kReplayed);
   for (const char* part :
        {"after 10 of 16 other prompts about them the model goes on otherwise", "subject_kept 37.5 %, below 70.0 %",
-        "set editor.targets: last", "raise editor.values.kl (now 0.0625)", "lower editor.values.clamp (now 4)"})
+        "set editor.targets: last", "name other prompts about a subject in editor.values.kept_prompts",
+        "raise editor.values.kl (now 0.0625)", "lower editor.values.clamp (now 4)"})
     EXPECT_TRUE(mentions(warning, part)) << warning;
+  const ConfigTree held = parse_config("{method: memit, values: {kl: 0.0625, kept_prompts: ['{} can']}}", "test");
+  EXPECT_FALSE(mentions(subject_warning(report, held), "kept_prompts")) << "it has some";
   EXPECT_TRUE(mentions(subject_warning(report, parse_config("{method: ft, lr: 0.1}", "test")), "lower editor.lr"));
 }
 
