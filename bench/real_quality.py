@@ -58,7 +58,8 @@ def parse_arguments():
     parser.add_argument("--work", type=Path, default=REPOSITORY / "build" / "real-quality", help="where rows and facts are kept (default: %(default)s)")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="as lancet's, for each of its jobs")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
-    parser.add_argument("--write", action="store_true", help=f"the table of all rows of --facts facts to {RESULT.relative_to(REPOSITORY)}")
+    parser.add_argument("--write", nargs="?", type=Path, const=RESULT, metavar="FILE",
+                        help=f"the table of all rows in --work of --facts facts (default: {RESULT.relative_to(REPOSITORY)})")  # fmt: skip
     return parser.parse_args()
 
 
@@ -167,17 +168,24 @@ def measure(arguments, folder, facts, place, name, baseline):
 
 # ---- The table -----------------------------------------------------------------------------------------------------------------
 
-COLUMNS = ["model, method", "begins with the target", "efficacy", "paraphrase (true answer)", "specificity", "same next token", "chat", "perplexity", "s"]
+COLUMNS = ["model, method", "begins with the target", "efficacy", "paraphrase (true answer)", "specificity", "same next token", "subject kept, leak", "chat", "perplexity", "s"]
 
 
 def pair(figures, metric):
     return f"{figures[f'{metric}_argmax']:.0f}/{figures[f'{metric}_prob']:.0f}"
 
 
+def subject_cell(row):
+    """lancet's own figures: transformers_judge.py does not ask about subjects."""
+    kept, leak = (row.get("lancet", {}).get(f"subject_{name}", {}).get("after") for name in ("kept", "leak"))
+    return "" if kept is None or leak is None else f"{100 * kept:.0f}, {100 * leak:.0f}"
+
+
 def cells(model, name, row):
     figures = row["transformers"]
     return [f"{model}: {name}", f"{figures['starts']:.0f}", pair(figures, "efficacy"), f"{pair(figures, 'paraphrase')} ({figures['paraphrase_true']:.0f})",
             pair(figures, "specificity"), f"{figures['same_next']:.0f}" if "same_next" in figures else "",
+            subject_cell(row),
             f"{figures['chat']:.0f}" if "chat" in figures else "", f"{figures['perplexity']:.1f}",
             f"{row['seconds']['processor']:.0f}" if "seconds" in row else ""]  # fmt: skip
 
@@ -202,14 +210,14 @@ def print_table(rows):
     print("\n".join(f"| {' | '.join(line)} |" for line in lines))
 
 
-def write_table(rows, facts):
+def write_table(rows, facts, path):
     result = dict(zip(KEYS, [f"bench/real_quality.py --facts {facts}", machine(), COLUMNS, [cells(*key, row) for key, row in rows.items()]]))
     lines = [f" {json.dumps(key)}: {json.dumps(result[key], ensure_ascii=False)}," for key in KEYS[:-1]]
     body = ",\n".join(f"  {json.dumps(row, ensure_ascii=False)}" for row in result["rows"])
-    if RESULT.name not in (REPOSITORY / "docs" / "benchmarks.md").read_text():
-        print("docs/benchmarks.md has no place for the table yet: put `<!-- begin: bench/results/real-quality.json -->` and `<!-- end -->` "
+    if path.name not in (REPOSITORY / "docs" / "benchmarks.md").read_text():
+        print(f"docs/benchmarks.md has no place for the table yet: put `<!-- begin: bench/results/{path.name} -->` and `<!-- end -->` "
               "there, and run tools/benchmark_tables.py --write", file=sys.stderr)  # fmt: skip
-    RESULT.write_text("\n".join(["{", *lines, f' "facts": {facts},', ' "rows": [', body, " ]", "}", ""]))
+    path.write_text("\n".join(["{", *lines, f' "facts": {facts},', ' "rows": [', body, " ]", "}", ""]))
 
 
 def main():
@@ -232,7 +240,7 @@ def main():
         print("| " + " | ".join(cells(label, name, row)) + " |", flush=True)
     if arguments.write:
         rows = all_rows(arguments.work, arguments.facts)
-        write_table(rows, arguments.facts)
+        write_table(rows, arguments.facts, arguments.write)
         print_table(rows)
 
 
