@@ -261,10 +261,14 @@ void TextLimit::refuse() const {
 void refuse_long_requests(const Tokenizer& tokenizer, std::span<const EditRequest> requests, int64_t max_positions) {
   TextLimit limit(max_positions);
   for (const EditRequest& request : requests) {
-    const size_t tokens =
-        tokenizer.ids(request.prompt.text).size() + tokenizer.ids(request.target, SpecialTokens::kNone).size();
-    if (!limit.has_room(static_cast<int64_t>(tokens)))
-      limit.note(cat("request ", request.id, ": prompt and target"), static_cast<int64_t>(tokens));
+    const size_t target = tokenizer.ids(request.target, SpecialTokens::kNone).size();
+    const auto check = [&](const std::string& prompt, const char* name) {
+      const auto tokens = static_cast<int64_t>(tokenizer.ids(prompt).size() + target);
+      if (!limit.has_room(tokens)) limit.note(cat("request ", request.id, ": ", name, " and target"), tokens);
+    };
+    check(request.prompt.text, "prompt");
+    for (const std::string& text : request.rewordings)
+      check(fill_prompt(text, request.subject, cat("request ", request.id)).text, "rewording");
   }
   limit.refuse();
 }

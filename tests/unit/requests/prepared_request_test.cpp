@@ -65,6 +65,17 @@ TEST(PreparedRequest, RewordingsAreReadAndWrittenBack) {
                        {"rewordings: expected a subject in the record"}));
 }
 
+TEST(PreparedRequest, IsRefusedIfARewordingIsTooLong) {
+  const auto tokenizer = open_spec(joining_spec());
+  EditRequest request = paris("Paris");
+  const auto n_plain = static_cast<int64_t>(tokenizer->ids("Paris is Paris").size());
+  refuse_long_requests(*tokenizer, std::vector{request}, n_plain + 2);
+  request.rewordings = {"It is {}", "It is! It is! It is {}"};
+  EXPECT_TRUE(
+      contains(error_of<ConfigError>([&] { refuse_long_requests(*tokenizer, std::vector{request}, n_plain + 2); }),
+               {"request 3: rewording and target: "}));
+}
+
 TEST(PreparedRequest, KeepsOtherPromptsAboutItsSubject) {
   const auto tokenizer = open_spec(joining_spec());
   TargetForm form;
