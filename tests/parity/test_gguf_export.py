@@ -7,6 +7,7 @@ import struct
 
 import checkpoints
 import gguf_files
+import llama_cpp
 import pytest
 import torch
 from engine import answer_jobs, assert_rows_close, lancet_logits_of, run_binary, run_binary_raw
@@ -265,15 +266,6 @@ def test_an_edited_folder_is_exported_with_its_edits(tmp_path):
     assert [key for key in base if base[key] != ours[key]] == ["blk.1.ffn_down.weight"]
 
 
-def said_by_llama_cpp(path, prompts):
-    """Twelve tokens of llama.cpp itself (the wheel xllamacpp, where it is installed) with greedy decoding."""
-    xllamacpp = pytest.importorskip("xllamacpp")
-    params = xllamacpp.CommonParams()
-    params.model.path, params.n_ctx, params.n_parallel, params.warmup = str(path), 256, 1, False
-    server = xllamacpp.Server(params)
-    return [server.handle_completions({"prompt": prompt, "max_tokens": 12, "temperature": 0})["choices"][0]["text"].strip() for prompt in prompts]
-
-
 def said_by_lancet(path, prompt):
     ours = run_binary("lancet", "generate", "--model", path, "--prompt", prompt, "--tokens", "12", "--json")
     return json.loads(ours.splitlines()[0])["text"].removeprefix(prompt).strip()
@@ -286,7 +278,7 @@ PROMPTS = ("The mother tongue of Danielle Darrieux is", "Piranha Games, created 
 @pytest.mark.parametrize("kind", ["F16", "Q8_0"])
 def test_llama_cpp_says_what_lancet_says(kind, tmp_path):
     path = exported(DEMO, tmp_path / "demo.gguf", "--type", kind)
-    assert said_by_llama_cpp(path, PROMPTS) == [said_by_lancet(path, prompt) for prompt in PROMPTS]
+    assert llama_cpp.said_by(path, PROMPTS) == [said_by_lancet(path, prompt) for prompt in PROMPTS]
 
 
 # llama.cpp has one size for a delta rule's keys and values
@@ -303,5 +295,5 @@ def test_llama_cpp_runs_other_architectures_as_lancet_does(family, tmp_path, mon
     variant = VARIANTS[family]
     monkeypatch.setitem(VARIANTS, family, dataclasses.replace(variant, config=variant.config | RUN_BY_LLAMA_CPP[family]))
     path = exported(family_folder(family, tmp_path / "model"), tmp_path / "model.gguf")
-    same = [theirs == said_by_lancet(path, prompt) for theirs, prompt in zip(said_by_llama_cpp(path, PROMPTS), PROMPTS, strict=True)]
+    same = [theirs == said_by_lancet(path, prompt) for theirs, prompt in zip(llama_cpp.said_by(path, PROMPTS), PROMPTS, strict=True)]
     assert same.count(True) >= 2, same  # of random weights two tokens or two experts may be as good
