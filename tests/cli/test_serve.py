@@ -360,7 +360,7 @@ def test_the_command_line_chooses_method_port_and_folder(lancet):
     assert (about["default_method"], about["dir"], about["model"]) == ("rome", "talk", str(DEMO))
     assert {"memit", "alphaedit", "ultraedit"} <= {method["name"] for method in about["methods"]}
     process.send_signal(signal.SIGTERM)
-    assert process.communicate(timeout=60)[1] == "lancet: error: stopped by SIGTERM; the edits are kept in talk/edits-state\n"
+    assert process.communicate(timeout=60)[1] == "lancet: error: stopped by SIGTERM; nothing was edited\n"
 
 
 def test_another_method(start):

@@ -1,6 +1,7 @@
 // `lancet serve`: a page for the browser, with a model in memory.
 #include <unistd.h>
 
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -31,7 +32,8 @@ ExitCode run_serve(ServeArguments arguments, const Output& output) {
   PageServer server(options);
   const StopWordsWhile stop_words([&server] {
     server.stop();
-    return cat("the edits are kept in ", server.edits_folder().string());
+    const std::filesystem::path edits = server.edits_folder();
+    return std::filesystem::exists(edits) ? cat("the edits are kept in ", edits.string()) : "nothing was edited";
   });
   if (server.restored_edits() > 0)
     log_line(cat("restored  ", counted(static_cast<size_t>(server.restored_edits()), "edit"), " of ",
