@@ -11,6 +11,7 @@
 #include "lancet/io/files.h"
 #include "lancet/io/json_file.h"
 #include "lancet/io/model_file_names.h"
+#include "lancet/io/model_file_output.h"
 
 namespace lancet {
 namespace {
@@ -43,6 +44,9 @@ std::vector<std::string> first_level(const fs::path& folder) {
 }  // namespace
 
 ExportModelReport export_model(const ExportModelJob& job) {
+  if (output_place(job.out).model_file)
+    throw ConfigError(cat("--out ", job.out.string(), ": expected the name of a folder: the copy of a GGUF model is ",
+                          kGgufFile, " in it"));
   check_export_folder(job.out, job.if_exists, job.model);
   std::optional<Checkpoint> checkpoint;
   if (!is_adapter(job.model)) checkpoint.emplace(Checkpoint::open(job.model));

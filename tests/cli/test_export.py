@@ -152,4 +152,5 @@ def test_an_adapter_finds_the_model_that_was_edited(lancet):
 def test_the_output_may_not_be_what_is_read(lancet, edited):
     declines(export(lancet, "adapter", edited, "--replace", out="out"), "out")
     declines(export(lancet, "model", edited, "--strip-provenance", out="out/inner"), "out")
+    declines(export(lancet, "model", edited, "--strip-provenance", out="bare.gguf"), "bare.gguf", "expected the name of a folder")
     assert (edited / "model.safetensors").exists()
