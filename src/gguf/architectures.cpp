@@ -30,6 +30,9 @@ constexpr GgufArchitecture kDeepseekV3{.name = "deepseek2",
                                        .keys = {kSizes, kDeepseekKeys},
                                        .complete = complete_deepseek3};
 
+/// Forms of an architecture whose classes have model types of their own.
+constexpr const GgufArchitecture* kOtherClasses[] = {&kMixtral, &kDeepseekV3};
+
 constexpr GgufArchitecture kFalconOfTwoNorms{.name = "falcon",
                                              .model_class = "FalconForCausalLM",
                                              .model_type = "falcon",
@@ -255,8 +258,7 @@ const GgufArchitecture& architecture_of(const GgufFile& file) {
     file.refuse(kKey, "a language model",
                 "clip, the part of a model that sees images: name the file of the language model");
   if (*name == "llama" && file.number("llama.expert_count").value_or(0) > 0) return kMixtral;
-  constexpr int64_t kSigmoid = 2;
-  if (*name == "deepseek2" && file.whole("deepseek2.expert_gating_func") == kSigmoid) return kDeepseekV3;
+  if (*name == "deepseek2" && file.whole("deepseek2.expert_gating_func") == kSigmoidGating) return kDeepseekV3;
   if (*name == "falcon" && file.find_tensor("blk.0.attn_norm_2.weight") != nullptr) return kFalconOfTwoNorms;
   const auto* found = std::ranges::find(kGgufArchitectures, *name, &GgufArchitecture::name);
   if (found != std::end(kGgufArchitectures)) return *found;
@@ -270,8 +272,8 @@ const GgufArchitecture* find_architecture(std::string_view model_type) {
   const auto is_it = [&](const GgufArchitecture& each) {
     return !each.is_only_read && (each.model_type == model_type || each.other_type == model_type);
   };
-  for (const GgufArchitecture* second : {&kMixtral, &kDeepseekV3})
-    if (is_it(*second)) return second;
+  for (const GgufArchitecture* other : kOtherClasses)
+    if (is_it(*other)) return other;
   const auto* found = std::ranges::find_if(kGgufArchitectures, is_it);
   return found == std::end(kGgufArchitectures) ? nullptr : found;
 }
@@ -282,7 +284,7 @@ std::string gguf_model_types() {
     for (const std::string_view type : {known.model_type, known.other_type})
       if (!type.empty() && !known.is_only_read) types.emplace_back(type);
   };
-  for (const GgufArchitecture* second : {&kMixtral, &kDeepseekV3}) add(*second);
+  for (const GgufArchitecture* other : kOtherClasses) add(*other);
   for (const GgufArchitecture& known : kGgufArchitectures) add(known);
   return join(types);
 }

@@ -46,8 +46,7 @@ void add_shares(const GgufFile& file, OrderedJson& config) {
 }  // namespace
 
 void complete_deepseek2(const GgufFile& file, OrderedJson& config) {
-  constexpr int64_t kSoftmax = 1;
-  if (const auto score = config.value(std::string(kGatingFunction), kSoftmax); score != kSoftmax)
+  if (const auto score = config.value(std::string(kGatingFunction), kSoftmaxGating); score != kSoftmaxGating)
     file.refuse(own_key(file, "expert_gating_func"), "1 (softmax) or 2 (sigmoid)",
                 cat(score, ": take the model's safetensors"));
   add_latent_sizes(file, config);

@@ -106,10 +106,10 @@ std::vector<int64_t> GgufWeight::shape() const {
   if (change == GgufChange::kTransposed) std::ranges::reverse(shape);
   // transformers has the gate of a shared expert as a matrix of one row, llama.cpp as a vector
   if (name.ends_with(".shared_expert_gate.weight") && shape.size() == 1) shape.insert(shape.begin(), 1);
-  // and the taps of a short convolution with a dimension of one channel for each group
   // llama.cpp has latent attention's two matrices of each head as a tensor of three dimensions
   if ((name.ends_with(".k_b_proj.weight") || name.ends_with(".v_b_proj.weight")) && shape.size() == 3)
     shape = {shape[0] * shape[1], shape[2]};
+  // transformers has the taps of a short convolution with a dimension of one channel for each group
   const bool is_convolution = name.ends_with(".conv.conv.weight") || name.ends_with(".conv1d.weight");
   if (is_convolution && shape.size() == 2) shape.insert(shape.begin() + 1, 1);
   return shape;

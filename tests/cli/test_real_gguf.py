@@ -3,38 +3,30 @@
 The files are downloaded (tools/real_models.py --gguf), and the edits take minutes: with LANCET_TEST_FULL=1 (make test-full) alone.
 """
 import json
-import os
 import sys
 
 import llama_cpp
 import pytest
 from conftest import DATA, ROOT, Lancet, run_ok
+from test_real_models import REAL_MODELS, in_full
 
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests" / "oracle")]
 import gguf_files  # noqa: E402
 import real_models  # noqa: E402
+from show_answers import begins_with  # noqa: E402
 
-pytestmark = pytest.mark.skipif(not os.environ.get("LANCET_TEST_FULL"), reason="takes minutes: make test-full")
+pytestmark = in_full
 FACTS = DATA / "requests" / "smollm2-known.json"
 
 
-def real_file(name):
-    return real_models.prepare_file(name, os.environ.get("LANCET_REAL_MODELS") or ROOT / "build" / "real-models")
-
-
-def begins_with(text, target):
-    text = text.strip()
-    return text.startswith(target) and not text[len(target) :][:1].isalnum()
-
-
 def count_of(texts, facts):
-    return sum(begins_with(text, fact["requested_rewrite"]["target_new"]["str"]) for text, fact in zip(texts, facts, strict=True))
+    return sum(begins_with(text.strip(), fact["requested_rewrite"]["target_new"]["str"]) for text, fact in zip(texts, facts, strict=True))
 
 
 # SmolLM2 knows the true answers of these facts, Gemma does not
 @pytest.mark.parametrize(("name", "gguf_type", "at_least"), [("smollm2", "auto", 19), ("smollm2", "own", 18), ("gemma3", "auto", 15), ("gemma3", "own", 12)])
 def test_llama_cpp_says_what_was_edited(tmp_path, name, gguf_type, at_least):
-    base, lancet, facts = real_file(name), Lancet(tmp_path), json.loads(FACTS.read_text())
+    base, lancet, facts = real_models.prepare_file(name, REAL_MODELS), Lancet(tmp_path), json.loads(FACTS.read_text())
     edited = tmp_path / "edited.gguf"
     settings = [f"output.gguf_type={gguf_type}", f"statistics.cache={tmp_path / 'cache'}", "evaluate=[efficacy, generation]"]
     run_ok(lancet.run("edit", "--model", base, "--requests", FACTS, "--out", edited, *[word for setting in settings for word in ("--set", setting)]))

@@ -68,8 +68,11 @@ def test_a_download_that_fails_leaves_no_model(tmp_path, monkeypatch):
 
 # ---- The models ----------------------------------------------------------------------------------------------------------------
 
+REAL_MODELS = os.environ.get("LANCET_REAL_MODELS") or ROOT / "build" / "real-models"
+
+
 def real_model(name):
-    return real_models.prepare(name, os.environ.get("LANCET_REAL_MODELS") or ROOT / "build" / "real-models")
+    return real_models.prepare(name, REAL_MODELS)
 
 
 @pytest.fixture(scope="module")

@@ -39,11 +39,12 @@ struct GgufRope {
 };
 
 // Names of numbers that metadata has and that are no keys of config.json: of latent attention the sizes of a head's key
-// and value, and of what llama.cpp has in their place where it absorbs projections; how routers score (1: softmax, 2:
-// sigmoid).
+// and value, and of what llama.cpp has in their place where it absorbs projections; how routers score.
 inline constexpr std::string_view kLatentKeySize = "latent_key_size", kLatentValueSize = "latent_value_size",
                                   kAbsorbedKeySize = "absorbed_key_size", kAbsorbedValueSize = "absorbed_value_size",
                                   kGatingFunction = "gating_function";
+/// Values of kGatingFunction, which are metadata's.
+inline constexpr int64_t kSoftmaxGating = 1, kSigmoidGating = 2;
 
 /// What a tensor has of a weight.
 enum class GgufPart {

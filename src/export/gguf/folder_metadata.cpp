@@ -47,7 +47,7 @@ void add_latents(const ModelConfig& config, ConfigNumbers& numbers) {
       {"n_group", experts.groups},
       {"topk_group", experts.groups_chosen},
       {"norm_topk_prob", experts.sums_to_one ? 1 : 0},
-      {kGatingFunction, experts.score == RouterScore::kSigmoid ? 2 : 1}};
+      {kGatingFunction, experts.score == RouterScore::kSigmoid ? kSigmoidGating : kSoftmaxGating}};
   for (const auto& [key, size] : sizes) numbers[std::string(key)] = static_cast<double>(size);
   if (latent.query_rank > 0) numbers["q_lora_rank"] = static_cast<double>(latent.query_rank);
   numbers["routed_scaling_factor"] = experts.scale;
@@ -107,23 +107,25 @@ ConfigNumbers numbers_of(const ConfigJson& json, const ModelConfig& config) {
   return numbers;
 }
 
-/// DeepSeek's mscale_all_dim.
-double log_share_of(const ConfigJson& json) {
+/// What config.json says of the rotary embedding under this key; null: nothing.
+ConfigJson rope_entry(const ConfigJson& json, const char* entry) {
   for (const char* key : {"rope_scaling", "rope_parameters"})
     if (const auto rope = json.find(key); rope != json.end() && rope->is_object())
-      if (const auto share = rope->find("mscale_all_dim"); share != rope->end() && share->is_number())
-        return share->get<double>();
-  return 0;
+      if (const auto found = rope->find(entry); found != rope->end()) return *found;
+  return nullptr;
+}
+
+/// DeepSeek's mscale_all_dim.
+double log_share_of(const ConfigJson& json) {
+  const ConfigJson share = rope_entry(json, "mscale_all_dim");
+  return share.is_number() ? share.get<double>() : 0;
 }
 
 /// The parts of the rotary embedding for time, height and width; four numbers.
 std::vector<int32_t> sections_of(const ConfigJson& json, std::vector<int32_t> sections) {
   constexpr size_t kSections = 4;
-  for (const char* key : {"rope_scaling", "rope_parameters"})
-    if (const auto rope = json.find(key); rope != json.end() && rope->is_object())
-      if (const auto own = rope->find("mrope_section");
-          own != rope->end() && own->is_array() && own->size() < kSections)
-        sections = own->get<std::vector<int32_t>>();
+  const ConfigJson own = rope_entry(json, "mrope_section");
+  if (own.is_array() && own.size() < kSections) sections = own.get<std::vector<int32_t>>();
   sections.resize(kSections);
   return sections;
 }
@@ -142,8 +144,9 @@ GgufRope rope_of(const ModelFiles& files) {
   const RopeConfig& rope = files.config.rope;
   GgufRope made{
       .dim = rope.dim, .theta = rope.theta, .factor = rope.factor, .original_positions = rope.original_max_positions};
-  made.log_share = log_share_of(config_of_language_model(files));
-  made.sections = sections_of(config_of_language_model(files), made.sections);
+  const ConfigJson json = config_of_language_model(files);
+  made.log_share = log_share_of(json);
+  made.sections = sections_of(json, made.sections);
   if (files.config.window_rope) made.window_theta = files.config.window_rope->theta;
   switch (rope.scaling) {
     case RopeConfig::Scaling::kNone:
